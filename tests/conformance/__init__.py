@@ -1,0 +1,1 @@
+"""What redisq-conformance runs: any system under test against the model."""

@@ -1,0 +1,38 @@
+"""The named cases of the spec, on every chosen system under test."""
+
+from __future__ import annotations
+
+import pytest
+
+from model.notation import write_reply
+from tests.support.campaign import failure
+from tests.support.cases import CASES, Case
+from tests.support.session import Session
+from tests.support.trial import Tally, replay
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_case(run: Session, case: Case) -> None:
+    """A trace of the spec gives the replies and the key space that the model gives, on every system."""
+    failures = []
+    for witness in run.witnesses:
+        if not witness.exact:
+            continue
+        divergence = replay(case.operations, [witness], run.tally.setdefault("cases", Tally()))
+        run.cases[case.id, witness.name] = divergence is None
+        if divergence is not None:
+            failures.append(f"{case.id}: {case.sentence}\n{failure(run, divergence)}")
+    if failures:
+        pytest.fail("\n\n".join(failures), pytrace=False)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_spec_says_what_the_model_gives(case: Case) -> None:
+    """The replies written in the spec are the model's."""
+    from model.run import World
+
+    world = World()
+    for number, (operation, written) in enumerate(case.steps, 1):
+        world, reply = world.step(operation)
+        given = write_reply(reply) if operation.is_script else None
+        assert written == given, f"{case.id}, step {number}: the page says {written}, the model {given}"

@@ -1,0 +1,42 @@
+"""The machine of ``tests/differential`` against every chosen system under test."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.support.campaign import campaign, failure, random_seed
+from tests.support.options import OPERATIONS
+from tests.support.reached import below_floors
+from tests.support.session import Session
+from tests.support.trial import Tally
+
+# The library adds no script to the queue, only a translation: a share of the operations is enough to hold it.
+ENOUGH_STEPS = 10_000
+SHARE = {"scripts": 1, "model": 1, "sync": 5, "async": 5}
+
+
+@pytest.mark.parametrize("group", list(SHARE))
+def test_agrees_with_the_model(run: Session, pytestconfig: pytest.Config, group: str) -> None:
+    """Every reply and the whole key space are the model's after each of many random operations."""
+    witnesses = [witness for witness in run.groups.get(group, ()) if witness.exact]
+    if not witnesses:
+        pytest.skip(f"{group}: not chosen, or no server with a virtual clock")
+    profile: str = pytestconfig.getoption("--profile")
+    operations = (pytestconfig.getoption("--operations") or OPERATIONS[profile]) // SHARE[group]
+    tally = run.tally.setdefault(group, Tally())
+    seed = random_seed() if profile == "nightly" else 0
+    divergence = campaign(witnesses, operations, tally, seed=seed)
+    if divergence is not None:
+        pytest.fail(failure(run, divergence, pytestconfig.getoption("--save-trace")), pytrace=False)
+
+
+def test_reached_what_matters(run: Session) -> None:
+    """The machine went often enough where queues break: expiry, ties, parks, stale settlements, repairs."""
+    reached: Counter[str] = Counter()
+    for group in SHARE:
+        reached += run.tally[group].reached if group in run.tally else Counter()
+    if reached["step"] < ENOUGH_STEPS:
+        pytest.skip(f"{reached['step']} steps are too few to judge by shares")
+    assert below_floors(reached) == []

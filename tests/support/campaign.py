@@ -1,0 +1,75 @@
+"""A campaign: the machine, round after round, until enough operations were compared; and its failure in words."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import hypothesis
+from hypothesis import HealthCheck, Phase, Verbosity
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.differential.machine import QueueMachine, Setting
+from tests.support.session import Session, trace_lines
+from tests.support.shrink import shrink
+from tests.support.trial import Divergence, Tally, replay
+from tests.support.witness import Witness
+
+TRACES_PER_ROUND = 50
+STEPS_PER_TRACE = 50
+
+
+def campaign(
+    witnesses: Sequence[Witness],
+    operations: int,
+    tally: Tally,
+    *,
+    seed: int = 0,
+    machine: type[QueueMachine] = QueueMachine,
+) -> Divergence | None:
+    """Runs the machine until so many operations were compared on each witness; a shrunk divergence, or None.
+
+    Each round has a seed of its own, counted up from ``seed``: the same seed gives the same traces, everywhere.
+    """
+    # Generation only: ``shrink`` does the rest faster, on the witness that failed alone.
+    settings = hypothesis.settings(
+        max_examples=TRACES_PER_ROUND,
+        stateful_step_count=STEPS_PER_TRACE,
+        phases=[Phase.generate],
+        database=None,
+        deadline=None,
+        report_multiple_bugs=False,
+        print_blob=False,
+        verbosity=Verbosity.quiet,
+        suppress_health_check=list(HealthCheck),
+    )
+    setting = Setting(witnesses, tally, boundaries=all(witness.exact for witness in witnesses))
+    for number in itertools.count(seed):
+        factory = hypothesis.seed(number)(lambda: machine(setting))
+        try:
+            run_state_machine_as_test(factory, settings=settings)  # type: ignore[arg-type]
+        except Divergence as found:
+            return _shrunk(found, witnesses)
+        if all(tally.compared(witness.name) >= operations for witness in witnesses):
+            return None
+    raise AssertionError("the rounds never end by themselves")
+
+
+def _shrunk(found: Divergence, witnesses: Sequence[Witness]) -> Divergence:
+    failing = [witness for witness in witnesses if witness.name == found.witness] or witnesses
+    return shrink(found, lambda trace: replay(trace, failing))
+
+
+def random_seed() -> int:
+    """A seed for a run that is to see what none before it saw."""
+    return random.SystemRandom().randrange(10**9)
+
+
+def failure(run: Session, divergence: Divergence, save: Path | None = None) -> str:
+    """The whole report of a divergence; saves its trace if asked to."""
+    if save is not None:
+        save.write_text("\n".join(trace_lines(divergence.operations)) + "\n", encoding="utf-8")
+    saved = f"\ntrace saved: {save}" if save else ""
+    return f"{divergence.report}\n\nreplay just this trace:\n\n{run.replay_command(divergence)}\n{saved}"

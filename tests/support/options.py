@@ -1,0 +1,98 @@
+"""The suite's command line: which systems, which servers, how much; and the summary at the end of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.session import SUTS, Choice, Session
+from tests.support.summary import lines, verdict
+
+SESSION = pytest.StashKey[Session]()
+OPERATIONS = {"dev": 1_000, "ci": 20_000, "nightly": 1_000_000}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the options of the suite."""
+    group = parser.getgroup("redisq", "redisq conformance")
+    add = group.addoption
+    add(
+        "--sut", action="append", choices=(*SUTS, "model"), help="system under test; repeatable; default: all but model"
+    )
+    add("--redis-server", action="append", default=[], metavar="PATH-or-wheel", help="start this server; repeatable")
+    add("--redis-url", action="append", default=[], metavar="URL", help="use this running server's empty database")
+    add("--redis-image", action="append", default=[], metavar="IMAGE", help="start this container image; repeatable")
+    add("--require-servers", default="", metavar="NAMES", help="fail unless these are tested: fakeredis,redis-7.0,…")
+    add("--lua", type=Path, metavar="DIR", help="test the five script files of this folder")
+    add(
+        "--profile",
+        choices=sorted(OPERATIONS),
+        default="ci",
+        help="dev: seconds; ci: the same every time; nightly: long, random",
+    )
+    add("--operations", type=int, metavar="N", help="operations that the machine compares on each server")
+    add("--stats", action="store_true", help="print how often the machine reached each situation")
+    add("--save-trace", type=Path, metavar="FILE", help="write the shrunk trace of a failure to this file")
+    add("--replay", type=Path, metavar="FILE", help="replay only this trace")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Reads the options; says at once what is wrong with them."""
+    option = config.getoption
+    lua: Path | None = option("--lua")
+    choice = Choice(
+        suts=option("--sut") or SUTS,
+        urls=option("--redis-url"),
+        binaries=option("--redis-server"),
+        images=option("--redis-image"),
+        required=[name for name in option("--require-servers").split(",") if name],
+        lua=lua.resolve() if lua else None,
+    )
+    session = Session(choice)
+    try:
+        session.lua  # noqa: B018 - a folder with a script missing is an error of the command line
+    except FileNotFoundError as error:
+        raise pytest.UsageError(f"--lua {error}") from None
+    config.stash[SESSION] = session
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With --replay, the replay and nothing else; without it, everything else."""
+    replaying = config.getoption("--replay") is not None
+    dropped = [item for item in items if (item.name.startswith("test_replay")) != replaying]
+    if any(item.name.startswith("test_replay") for item in items):
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = [item for item in items if item not in dropped]
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Stops the servers. A required server that is missing, or a run that compared nothing, is no success."""
+    run = session.config.stash[SESSION]
+    unsound = run.missing or (exitstatus == 0 and not run.compared())
+    if run.tally and exitstatus != pytest.ExitCode.INTERRUPTED and unsound:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Prints what ran where, and the verdict."""
+    run = config.stash[SESSION]
+    if run.tally:
+        failed = len(terminalreporter.stats.get("failed", ())) + len(terminalreporter.stats.get("error", ()))
+        terminalreporter.section("redisq conformance")
+        for line in lines(run, stats=config.getoption("--stats")):
+            terminalreporter.write_line(line)
+        text, good = verdict(run, failed)
+        terminalreporter.write_line(text, green=good, red=not good, bold=True)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stops what was started."""
+    if SESSION in config.stash:
+        config.stash[SESSION].close()
+
+
+@pytest.fixture(scope="session")
+def run(pytestconfig: pytest.Config) -> Session:
+    """The run: hosts, witnesses and results."""
+    return pytestconfig.stash[SESSION]

@@ -1,0 +1,130 @@
+"""One run of the suite: which systems are tested, on which hosts, and what came of it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from model.notation import write_operation
+from model.operation import Operation
+from tests.support import servers
+from tests.support.fake import FakeHost
+from tests.support.library import Library
+from tests.support.trial import Divergence, Tally
+from tests.support.witness import LuaFiles, Model, OnHost, Scripts, Witness
+
+SUTS = ("fakeredis", "redis", "sync", "async")  # --sut, all of them by default; and model, when it is asked for
+PACKAGE_LUA = Path(__file__).parents[2] / "redisq" / "lua"
+
+
+@dataclass
+class Choice:
+    """What the command line chose; the options of ``options.py``."""
+
+    suts: Sequence[str] = SUTS
+    urls: Sequence[str] = ()
+    binaries: Sequence[str] = ()
+    images: Sequence[str] = ()
+    required: Sequence[str] = ()
+    lua: Path | None = None
+
+
+@dataclass
+class Session:
+    """The hosts and witnesses of a run, made when first asked for, and its results."""
+
+    choice: Choice
+    tally: dict[str, Tally] = field(default_factory=dict)  # group of witnesses → what the machine did on it
+    cases: dict[tuple[str, str], bool] = field(default_factory=dict)  # (case, witness) → passed
+    missing: list[str] = field(default_factory=list)
+    _hosts: list[Any] | None = None
+    _groups: dict[str, list[Witness]] | None = None
+
+    @property
+    def hosts(self) -> list[Any]:
+        """fakeredis and every real server, started."""
+        if self._hosts is None:
+            self._hosts = [FakeHost()]
+            for start in self._starters():
+                self._hosts.append(start())
+            self.missing = servers.missing(self.choice.required, [host.name for host in self._hosts])
+        return self._hosts
+
+    def _starters(self) -> Iterable[Any]:
+        if not {"redis", "sync", "async"} & set(self.choice.suts) and not self.choice.required:
+            return
+        for url in self.choice.urls:
+            yield lambda url=url: servers.connect(url)
+        for binary in self.choice.binaries:
+            yield servers.resolve(binary).start
+        for image in self.choice.images:
+            from tests.support.containers import Container
+
+            yield lambda image=image: Container(image)
+        if not (self.choice.urls or self.choice.binaries or self.choice.images):
+            for source in servers.discover():
+                yield source.start
+
+    @property
+    def lua(self) -> LuaFiles:
+        """The scripts under test."""
+        return LuaFiles(self.choice.lua or PACKAGE_LUA)
+
+    @property
+    def groups(self) -> dict[str, list[Witness]]:
+        """The witnesses, in groups that run side by side: no two of a group share a key space."""
+        if self._groups is None:
+            own_lua = self.lua if self.choice.lua else None
+            made: dict[str, list[Witness]] = {
+                "model": [Model()],
+                "fakeredis": [Scripts(host, self.lua) for host in self.hosts if host.name == "fakeredis"],
+                "redis": [Scripts(host, self.lua) for host in self.hosts if host.name != "fakeredis"],
+                "sync": [Library("sync", host, own_lua) for host in self.hosts],
+                "async": [Library("async", host, own_lua) for host in self.hosts],
+            }
+            chosen = {sut: made[sut] for sut in made if sut in self.choice.suts}
+            scripts = [w for sut in ("fakeredis", "redis") for w in chosen.pop(sut, ())]
+            self._groups = {name: group for name, group in {"scripts": scripts, **chosen}.items() if group}
+        return self._groups
+
+    @property
+    def witnesses(self) -> list[Witness]:
+        """All of them."""
+        return [witness for group in self.groups.values() for witness in group]
+
+    def compared(self) -> int:
+        """Operations compared by the machine, on all witnesses together."""
+        return sum(tally.operations.total() for tally in self.tally.values())
+
+    def replay_command(self, divergence: Divergence) -> str:
+        """A command that replays just this trace on just this witness."""
+        kind, _, host = divergence.witness.rpartition("/")
+        words = ["redisq-conformance", "--sut", kind or (host if host in ("model", "fakeredis") else "redis")]
+        for option, values in (
+            ("--redis-url", self.choice.urls),
+            ("--redis-server", self.choice.binaries),
+            ("--redis-image", self.choice.images),
+            ("--lua", [self.choice.lua] if self.choice.lua else []),
+        ):
+            words += [word for value in values for word in (option, str(value))]
+        lines = [shlex.join([*words, "--replay", "/dev/stdin"]) + " <<'TRACE'", *trace_lines(divergence.operations)]
+        return "\n".join([*lines, "TRACE"])
+
+    def close(self) -> None:
+        """Stops what was started."""
+        for witness in self.witnesses if self._groups is not None else ():
+            if isinstance(witness, Library):
+                witness.close()
+            if isinstance(witness, OnHost):
+                witness.client.close()
+        for host in self._hosts or ():
+            host.stop()
+        self._hosts, self._groups = None, None
+
+
+def trace_lines(operations: Sequence[Operation]) -> list[str]:
+    """A trace as it is saved: a line per operation, in the readable notation."""
+    return [write_operation(operation) for operation in operations]

@@ -1,0 +1,78 @@
+"""What a run says at its end: servers, operations compared, a line per operation and per correction, the verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from model.operation import ARGV
+from tests.support.cases import CORRECTIONS
+from tests.support.reached import CORRECTIONS as SITUATIONS
+from tests.support.reached import below_floors
+from tests.support.session import Session
+
+OTHER = "foreign writes and waits"
+
+
+def lines(run: Session, *, stats: bool) -> Iterator[str]:
+    """The summary, without the verdict."""
+    for host in run.hosts:
+        clock = f"{host.clock.mode} clock" + (f": {host.clock.reason}" if host.clock.reason else "")
+        yield f"server      {host.name:<12} {host.version:<10} {clock}"
+    for name in run.missing:
+        yield f"server      {name:<12} MISSING, and required"
+    if run.choice.lua:
+        yield f"scripts     {run.choice.lua}"
+    operations: Counter[str] = Counter()
+    reached: Counter[str] = Counter()
+    compared: Counter[str] = Counter()
+    for tally in run.tally.values():
+        for (witness, op), count in tally.operations.items():
+            compared[witness] += count
+            operations[op if op in ARGV else OTHER] += count
+        reached += tally.reached
+    for witness, count in compared.items():
+        yield f"compared    {witness:<24} {count:>9,} operations: the reply and every key"
+    for op in (*ARGV, OTHER):
+        yield f"operation   {op:<24} {operations[op]:>9,}"
+    for correction, title in CORRECTIONS.items():
+        counts = f"{_cases(run, correction):<22} {_situations(reached, correction):>12}"
+        yield f"correction  {correction:<4} {counts}  {title}"
+    if stats:
+        yield from _stats(run)
+
+
+def _cases(run: Session, correction: str) -> str:
+    results = [passed for (case, _), passed in run.cases.items() if case.split("-")[0] == correction]
+    if not results:
+        return "no case here"
+    return f"{sum(results)} of {len(results)} cases pass"
+
+
+def _situations(reached: Counter[str], correction: str) -> str:
+    count = sum(reached[situation] for situation, name in SITUATIONS.items() if name == correction)
+    return f"{count:,} times" if correction in SITUATIONS.values() else ""
+
+
+def _stats(run: Session) -> Iterator[str]:
+    for name, tally in run.tally.items():
+        yield f"stats       {name}: {tally.traces:,} traces, {tally.steps:,} steps"
+        for situation, count in sorted(tally.reached.items(), key=lambda item: -item[1]):
+            yield f"stats         {count:>9,}  {situation}"
+        for floor in below_floors(tally.reached):
+            yield f"stats         BELOW ITS FLOOR  {floor}"
+
+
+def verdict(run: Session, failed: int) -> tuple[str, bool]:
+    """The last line, and whether it is a good one."""
+    if run.missing:
+        return f"INCOMPLETE: required and not found: {', '.join(run.missing)}", False
+    if failed:
+        return f"DOES NOT CONFORM: {failed} failed; each says which rule is broken, and how to replay it", False
+    if not run.compared():
+        return "NOTHING RAN", False
+    real = [host.name for host in run.hosts if host.name != "fakeredis"]
+    where = f"on {', '.join(host.name for host in run.hosts)}"
+    if not real and "model" not in run.choice.suts:
+        where = "on fakeredis alone: no real server was found, so what only a server shows was not tested"
+    return f"CONFORMS {where}: {run.compared():,} operations compared, no difference", True

@@ -1,0 +1,1 @@
+"""Tests of one part each: the library, the model, the tools of the suite."""
