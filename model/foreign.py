@@ -13,9 +13,9 @@ from model.state import Lock, State
 CROWD_TOKEN = b"crowd"
 
 
-def crowd(size: int) -> list[bytes]:
-    """The groups of a crowd."""
-    return [b"crowd-%02d" % number for number in range(size)]
+def crowd(tier: int, size: int) -> list[bytes]:
+    """The groups of a crowd; each tier has its own."""
+    return [b"crowd%d-%02d" % (tier, number) for number in range(size)]
 
 
 def foreign(state: State, operation: Operation) -> State:
@@ -25,15 +25,27 @@ def foreign(state: State, operation: Operation) -> State:
             visibility_ms, messages = rest["visibility_ms"], rest["messages"]
             assert isinstance(visibility_ms, int)
             assert isinstance(messages, int)
-            for group in crowd(size):
-                state = state.zadd(tier, score_ms, group).hset(group, tier)
+            for group in crowd(tier, size):
+                state = _without(state, tier, group).zadd(tier, score_ms, group).hset(group, tier)
                 for number in range(messages):
                     state = state.rpush(group, b"%d" % number)
                 if visibility_ms:
                     state = state.set_lock(group, CROWD_TOKEN, visibility_ms)
+        case {"size": int(size), "tier": int(tier)}:
+            for group in crowd(tier, size):
+                state = _without(state, tier, group)
         case {"group": bytes(group)}:
             state = _on_group(state, operation, group)
     return state
+
+
+def _without(state: State, tier: int, group: bytes) -> State:
+    """Without anything of the group: a crowd starts anew, and leaves nothing behind."""
+    state = state.zrem(tier, group).hdel(group)
+    queues, locks = dict(state.queues), dict(state.locks)
+    queues.pop(group, None)
+    locks.pop(group, None)
+    return replace(state, queues=queues, locks=locks)
 
 
 def _on_group(state: State, operation: Operation, group: bytes) -> State:
@@ -51,7 +63,7 @@ def _on_group(state: State, operation: Operation, group: bytes) -> State:
             locks.pop(group, None)
         case "break-lock", _:
             # The lock's TTL stays; a group that had no lock gets one without a TTL. In the millisecond of its
-            # deadline no time is left, and setting that TTL deletes the key.
+            # deadline no time is left to set: the lock is gone.
             locks[group] = Lock(None, lock.deadline_ms if lock is not None else None)
             if lock is not None and lock.deadline_ms == state.now_ms:
                 del locks[group]

@@ -52,6 +52,7 @@ FOREIGN = {
     # As many groups as ``size``, with so many messages each, an entry at ``score_ms`` and, unless ``visibility_ms``
     # is 0, a lease: what workers with other clocks leave behind, or a restore that lost the lists (0 messages).
     "crowd": ("prefix", "size", "tier", "score_ms", "visibility_ms", "messages"),
+    "disperse": ("prefix", "size", "tier"),  # all keys of such a crowd are deleted
 }
 ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     **{op: tuple(NAMES.get(name, name) for name in names) for op, names in ARGV.items()},

@@ -4,6 +4,7 @@ import inspect
 import math
 import operator
 from collections.abc import Callable
+from functools import lru_cache
 from numbers import Real
 from typing import Any, SupportsIndex
 
@@ -20,16 +21,18 @@ MAX_CLOCK = 10**12
 MAX_CALLS = 10_000
 """The most calls in one round trip."""
 
+Kind = type[str] | tuple[type[str], type[bytes]]
 _TIERS = tuple(b"%d" % tier for tier in TIERS)
 
 
-def data(argument: str, value: object, *, empty: bool = False) -> bytes:
+def data(argument: str, value: object, *, empty: bool = False, kind: Kind = (str, bytes)) -> bytes:
     """The bytes of a `str` (UTF-8 with surrogateescape) or `bytes`, at most 512 MB, and not empty unless allowed.
 
-    A `bytearray` or `memoryview` is refused: it could change between the check and the send.
+    `kind=str` takes a `str` only. A `bytearray` or `memoryview` is always refused: it could change between the check
+    and the send.
     """
-    if not isinstance(value, (str, bytes)):
-        raise invalid(argument, value, "str or bytes")
+    if not isinstance(value, kind):
+        raise invalid(argument, value, "a str" if kind is str else "str or bytes")
     try:
         encoded = encode(value)
     except UnicodeEncodeError:
@@ -39,13 +42,6 @@ def data(argument: str, value: object, *, empty: bool = False) -> bytes:
     if len(encoded) > MAX_BYTES:
         raise invalid(argument, value, f"at most {MAX_BYTES} bytes (512 MB)")
     return encoded
-
-
-def text(argument: str, value: object, *, empty: bool = False) -> bytes:
-    """The bytes of a `str`; otherwise as `data`."""
-    if not isinstance(value, str):
-        raise invalid(argument, value, "a str")
-    return data(argument, value, empty=empty)
 
 
 def integer(argument: str, value: SupportsIndex, lowest: int, highest: int) -> int:
@@ -74,13 +70,18 @@ def _index(argument: str, value: SupportsIndex) -> int:
 
 def duration(argument: str, value: float, *, zero: bool = False) -> bytes:
     """Seconds as milliseconds, rounded up after rounding to a nanosecond, so 2.007 s is 2007 ms and none becomes 0."""
-    seconds = _real(value)
-    if not (0 < seconds <= MAX_SECONDS or zero and seconds == 0):
-        bounds = "0 or more" if zero else "more than 0"
-        raise invalid(argument, value, f"a number of seconds, {bounds} and at most {MAX_SECONDS} (ten years)")
-    ms = seconds * 1000
-    # Most are whole already, and rounding costs as much as all the rest.
-    return b"%d" % (ms if ms == int(ms) else max(math.ceil(round(ms, 6)), 1))
+    seconds = value if type(value) is float else _real(value)
+    if 0 < seconds <= MAX_SECONDS:
+        return _milliseconds(seconds)
+    if zero and seconds == 0:
+        return b"0"
+    bounds = "0 or more" if zero else "more than 0"
+    raise invalid(argument, value, f"a number of seconds, {bounds} and at most {MAX_SECONDS} (ten years)")
+
+
+@lru_cache  # a program uses few different durations, and rounding is the dearest part of a call
+def _milliseconds(seconds: float) -> bytes:
+    return b"%d" % max(math.ceil(round(seconds * 1000, 6)), 1)
 
 
 def now(clock: Callable[[], float] | None) -> bytes:
@@ -95,20 +96,21 @@ def now(clock: Callable[[], float] | None) -> bytes:
 
 
 def _real(value: object) -> float:
-    # nan is outside of every range.
-    if type(value) is float or type(value) is int or isinstance(value, Real) and not isinstance(value, bool):
-        try:
-            return float(value)
-        except OverflowError:
-            return math.inf
-    return math.nan
+    # What is no number becomes nan, which is outside of every range.
+    if type(value) is float or type(value) is int:
+        return value
+    try:
+        return float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    except OverflowError:  # a fraction can be larger than any float
+        return math.inf
 
 
 def settling(lease: Lease) -> tuple[bytes, bytes]:
     """Group and token of a lease that is to be settled."""
     if not isinstance(lease, Lease):
         raise invalid("lease", lease, "a Lease, as claim returns it")
-    group, token = text("lease.group", lease.group), text("lease.token", lease.token)
+    group = data("lease.group", lease.group, kind=str)
+    token = data("lease.token", lease.token, kind=str)
     if token == PARKED:
         raise invalid("lease.token", lease.token, f"another token than {decode(PARKED)!r}, which marks a parked group")
     return group, token
@@ -134,7 +136,7 @@ def prefix(value: str, client: object) -> bytes:
     `p` and `p:q` would share keys (the group `lock:y` of the one, `y` of the other), so no part after the first may
     be a word of the key space. All keys of a queue must be in one slot of a cluster.
     """
-    encoded = text("prefix", value)
+    encoded = data("prefix", value, kind=str)
     for part in value.split(":")[1:]:
         if part in FAMILIES:
             fix = value.replace(":", "-")

@@ -97,7 +97,7 @@ def _ranges(indexes: Sequence[int]) -> str:
     return ", ".join("-".join(map(str, run)) for run in runs) or "none"
 
 
-def taken(outcomes: Sequence[Lease | None | Exception]) -> list[Lease]:
+def taken(outcomes: Sequence[Lease | Exception | None]) -> list[Lease]:
     """The leases of many claims. Only if there is none, the first error is raised: no lease is lost in an exception."""
     leases = [result for result in outcomes if isinstance(result, Lease)]
     if not leases:
@@ -107,7 +107,7 @@ def taken(outcomes: Sequence[Lease | None | Exception]) -> list[Lease]:
     return leases
 
 
-def both(acked: bool | Exception, claimed: Lease | None | Exception) -> tuple[bool, Lease | None]:
+def both(acked: bool | Exception, claimed: Lease | Exception | None) -> tuple[bool, Lease | None]:
     """The results of an ack and a claim; or the first error, which tells what the other one did."""
     if isinstance(acked, Exception):
         raise _told(acked, None, claimed)
@@ -116,7 +116,7 @@ def both(acked: bool | Exception, claimed: Lease | None | Exception) -> tuple[bo
     return acked, claimed
 
 
-def _told(error: Exception, acked: bool | None, claimed: Lease | None | Exception) -> Exception:
+def _told(error: Exception, acked: bool | None, claimed: Lease | Exception | None) -> Exception:
     ack = {None: "failed", True: "settled the lease", False: "found that the token holds no lease"}[acked]
     claim = {Lease: "took a lease", type(None): "found nothing"}.get(type(claimed), "failed")
     error.add_note(f"ack_and_claim: the ack {ack}; the claim {claim}")

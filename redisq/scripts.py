@@ -89,15 +89,14 @@ class Calls:
         new_groups: str,
         scripts: Mapping[str, Script] = SCRIPTS,
     ) -> None:
-        self._prefix = prefix
-        self._prio = Keys(prefix).prio
+        self._head = (Keys(prefix).prio, prefix)
         self._clock = arguments.clock(clock)
         self._candidates = b"%d" % arguments.integer("candidates", candidates, 1, 99)
         self._arrival = arguments.new_groups(new_groups)
         self.scripts = scripts
 
     def _call(self, name: str, read: Callable[[Any], T_co], *argv: bytes) -> Call[T_co]:
-        return Call(self.scripts[name], (self._prio, self._prefix, *argv), read)
+        return Call(self.scripts[name], self._head + argv, read)
 
     def publish(self, group: str | bytes, payload: str | bytes, priority: SupportsIndex, where: str = "") -> Call[int]:
         """The call that appends a message. `where` comes before the names of arguments in errors."""
@@ -124,7 +123,7 @@ class Calls:
         """The call that leases a group."""
         px = arguments.duration("visibility", visibility)
         tier = arguments.priority("min_priority", min_priority)
-        arguments.text("worker_id", worker_id, empty=True)
+        arguments.data("worker_id", worker_id, empty=True, kind=str)
         token = new_token(worker_id)
         seconds = float(visibility)
         now = arguments.now(self._clock)

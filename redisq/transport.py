@@ -213,7 +213,7 @@ class RedisTransport:
         for index in batch.unserved(replies):
             try:
                 replies[index] = self._client.execute_command(*calls[index].by_source, NEVER_DECODE=True)
-            except Exception as error:  # noqa: BLE001 - whatever the client raises is what this call came to
+            except Exception as error:  # whatever the client raises is what this call came to
                 replies[index] = error
                 if not batch.is_refusal(error):
                     break

@@ -92,7 +92,7 @@ def foreign_commands(operation: Operation) -> list[tuple[object, ...]]:
     prefix, args = operation.prefix, operation.args
     if operation.op == "wait":
         return []
-    if operation.op == "crowd":
+    if operation.op in ("crowd", "disperse"):
         return list(_crowd_commands(operation))
     group = args["group"]
     assert isinstance(group, bytes)
@@ -126,10 +126,19 @@ def _digits(value: Value) -> bytes:
 
 def _crowd_commands(operation: Operation) -> Iterator[tuple[object, ...]]:
     prefix, tier, args = operation.prefix, operation.args["tier"], operation.args
-    size, messages, visibility_ms = args["size"], args["messages"], args["visibility_ms"]
+    size = args["size"]
     assert isinstance(size, int)
+    assert isinstance(tier, int)
+    groups = crowd(tier, size)
+    if not groups:
+        return
+    yield "DEL", *(prefix + kind + group for group in groups for kind in (b":q:", b":lock:"))
+    yield "ZREM", prefix + b":ready:" + _digits(tier), *groups
+    yield "HDEL", prefix + b":prio", *groups
+    if operation.op == "disperse":
+        return
+    messages, visibility_ms = args["messages"], args["visibility_ms"]
     assert isinstance(messages, int)
-    groups = crowd(size)
     yield "ZADD", prefix + b":ready:" + _digits(tier), *(item for group in groups for item in (args["score_ms"], group))
     yield "HSET", prefix + b":prio", *(item for group in groups for item in (group, tier))
     for group in groups:
@@ -142,6 +151,7 @@ def _crowd_commands(operation: Operation) -> Iterator[tuple[object, ...]]:
 BREAK_LOCK = """
 local left = redis.call('PTTL', KEYS[1])
 redis.call('DEL', KEYS[1])
+if left == 0 then return end
 redis.call('RPUSH', KEYS[1], 'of another type')
-if left >= 0 then redis.call('PEXPIRE', KEYS[1], string.format('%.0f', left)) end
+if left > 0 then redis.call('PEXPIRE', KEYS[1], string.format('%.0f', left)) end
 """

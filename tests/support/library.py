@@ -56,6 +56,8 @@ class Library(OnHost):
             self.runner.close()
 
     def call(self, operation: Operation) -> Reply:
+        if operation.argv is not None:
+            return Unsupported("a raw ARGV")
         try:
             return Ok(getattr(self, "_" + operation.op)(operation))
         except Inexpressible as error:
@@ -126,8 +128,6 @@ class Library(OnHost):
 
     def _queue(self, operation: Operation, *, now_ms: int | None = None, arrival: bool = False) -> Any:
         """The transport with these settings, made once; a client's clock shows what the operation says."""
-        if operation.argv is not None:
-            raise Inexpressible("a raw ARGV")
         candidates = self._number(operation, "candidates") if operation.op == "claim" else 8
         own_clock = now_ms is not None and (arrival or operation.op != "publish")
         if own_clock:

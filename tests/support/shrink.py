@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from model.operation import DEFAULTS, PREFIX, Operation, Value
+from model.operation import DEFAULTS, PREFIX, Delivery, Ok, Operation, Value
+from model.run import World
 from tests.support.trial import Divergence
 
 Trace = list[Operation]
@@ -33,6 +34,10 @@ def shrink(found: Divergence, fails: Callable[[Sequence[Operation]], Divergence 
     replays = 0
 
     def better(candidate: Trace) -> bool:
+        following = _following(candidate)
+        return fails_too(candidate) or (following != candidate and fails_too(following))
+
+    def fails_too(candidate: Trace) -> bool:
         nonlocal best, replays
         replays += 1
         divergence = fails(candidate) if replays <= REPLAYS else None
@@ -54,6 +59,21 @@ def _descend(candidates: Callable[[], Iterator[Trace]], better: Callable[[Trace]
     """Takes every better candidate and starts anew from it, until none is."""
     while any(better(candidate) for candidate in candidates()):
         pass
+
+
+def _following(trace: Trace) -> Trace:
+    """With every settlement on the group that the claim of its token leases in this trace."""
+    world, result = World(), Trace()
+    leased: dict[tuple[bytes, Value], bytes] = {}
+    for operation in trace:
+        if operation.op in ("ack", "nack", "extend") and operation.argv is None:
+            group = leased.get((operation.prefix, operation["token"]))
+            operation = operation if group is None else _with(operation, "group", group)
+        world, reply = world.step(operation)
+        result.append(operation)
+        if operation.op == "claim" and isinstance(reply, Ok) and isinstance(reply.value, Delivery):
+            leased[operation.prefix, operation["token"]] = reply.value.group
+    return result
 
 
 def _shorter(trace: Sequence[Operation]) -> Iterator[Trace]:

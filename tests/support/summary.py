@@ -74,5 +74,5 @@ def verdict(run: Session, failed: int) -> tuple[str, bool]:
     real = [host.name for host in run.hosts if host.name != "fakeredis"]
     where = f"on {', '.join(host.name for host in run.hosts)}"
     if not real and "model" not in run.choice.suts:
-        where = "on fakeredis alone: no real server was found, so what only a server shows was not tested"
+        where = "on fakeredis alone: no real server was tested, and what only a server shows was not seen"
     return f"CONFORMS {where}: {run.compared():,} operations compared, no difference", True

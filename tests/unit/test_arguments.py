@@ -19,23 +19,8 @@ LEASE = Lease("g", b"p", "token", 30.0, 100.0)
 NAN, INF = math.nan, math.inf
 NO_TEXT: list[Any] = [None, 1, True, bytearray(b"a"), memoryview(b"a"), ["a"]]
 NO_INTEGER: list[Any] = [None, True, False, 2.0, 2.5, NAN, "1", b"1", Decimal(1), []]
-NO_SECONDS: list[Any] = [
-    None,
-    True,
-    False,
-    "1",
-    b"1",
-    NAN,
-    INF,
-    -INF,
-    -1,
-    -1e-9,
-    10**400,
-    315_360_000.001,
-    Decimal(1),
-    [],
-    1j,
-]
+NO_NUMBER: list[Any] = [None, True, False, "1", b"1", Decimal(1), [], 1j]
+NO_SECONDS = [*NO_NUMBER, NAN, INF, -INF, -1, -1e-9, 315_360_000.001, 10**400, Fraction(10**400)]
 
 
 class Integer:
@@ -223,6 +208,8 @@ def test_every_millisecond_is_met_exactly() -> None:
         (-0.0, b"0"),
         (1.0009, b"1000"),
         (2.007, b"2007"),
+        (1.001, b"1001"),
+        (4.035, b"4035"),
         (1_700_000_000.123, b"1700000000123"),
         (1_700_000_000, b"1700000000000"),
         (999_999_999_999.9999, b"999999999999999"),
@@ -255,6 +242,11 @@ def test_a_payload_has_at_most_512_mb() -> None:
     with pytest.raises(InvalidArgument, match=r"payload must be at most 536870912 bytes \(512 MB\), not b.* bytes\)$"):
         arguments.data("payload", bytes(2**29 + 1), empty=True)
     assert len(arguments.data("payload", bytes(2**29), empty=True)) == 2**29
+
+
+def test_a_round_trip_has_at_most_10000_calls() -> None:
+    """Both ends of the range are taken."""
+    assert [arguments.integer("count", count, 1, arguments.MAX_CALLS) for count in (1, 10_000)] == [1, 10_000]
 
 
 def test_the_limit_counts_bytes(monkeypatch: pytest.MonkeyPatch) -> None:

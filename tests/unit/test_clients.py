@@ -88,6 +88,24 @@ def test_mocked_clients_are_taken() -> None:
         assert RedisTransport(mock).publish("g", "p") == 1
 
 
+def test_an_asyncio_client_is_known_by_its_close() -> None:
+    """A client whose execute_command only hands out an awaitable is one of asyncio all the same."""
+
+    class Instrumented:
+        def execute_command(self, *args: Any, **options: Any) -> Any:
+            """Never called."""
+
+        def pipeline(self, transaction: bool) -> Any:
+            """Never called."""
+
+        async def aclose(self) -> None:
+            """Never called."""
+
+    AsyncRedisTransport(Instrumented())
+    with pytest.raises(InvalidArgument, match="AsyncRedisTransport"):
+        RedisTransport(Instrumented())
+
+
 class SomeCluster:
     """A cluster client is known by its name."""
 

@@ -70,12 +70,8 @@ def all_keys(prefix: str, groups: list[str]) -> set[bytes]:
 def collisions(prefixes: list[str], groups: list[str]) -> list[tuple[str, str]]:
     """The pairs of prefixes whose queues would share a key."""
     owner: dict[bytes, str] = {}
-    found = []
-    for prefix in prefixes:
-        for key in all_keys(prefix, groups):
-            if owner.setdefault(key, prefix) != prefix:
-                found.append((owner[key], prefix))
-    return found
+    made = ((prefix, key) for prefix in prefixes for key in all_keys(prefix, groups))
+    return [(owner[key], prefix) for prefix, key in made if owner.setdefault(key, prefix) != prefix]
 
 
 def allowed(prefix: str) -> bool:

@@ -1,6 +1,7 @@
 """What a claim hands out."""
 
 import copy
+import json
 import pickle
 import time
 from dataclasses import FrozenInstanceError, fields
@@ -38,6 +39,7 @@ def test_payload_as_text_and_json() -> None:
     assert LEASE.text == '{"a": [1]}'
     assert LEASE.json() == {"a": [1]}
     assert Lease("g", b"\xff", "t", 1.0, 1.0).text == "\udcff"
-    for payload in (b"", b"{", b"\xff"):
-        with pytest.raises(ValueError):
+    for payload, error in ((b"", json.JSONDecodeError), (b"{", json.JSONDecodeError), (b"\xff", UnicodeDecodeError)):
+        assert issubclass(error, ValueError)
+        with pytest.raises(error):
             Lease("g", payload, "t", 1.0, 1.0).json()

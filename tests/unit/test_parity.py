@@ -62,3 +62,32 @@ def test_what_waits_is_a_coroutine() -> None:
         if not name.startswith("_"):
             assert inspect.iscoroutinefunction(method) is (name != "from_url")
             assert not inspect.iscoroutinefunction(getattr(RedisTransport, blocking(name)))
+
+
+SIGNATURES = {
+    "__init__": "client, prefix='redisq', clock=None, candidates=8, new_groups='first'",
+    "from_url": "url, *, prefix='redisq', clock=None, candidates=8, new_groups='first', **client_options",
+    "close": "",
+    "publish": "group, payload, priority=0",
+    "publish_many": "messages, chunk=1000",
+    "claim": "visibility=30.0, min_priority=0, worker_id=''",
+    "claim_many": "count, visibility=30.0, min_priority=0, worker_id=''",
+    "ack": "lease",
+    "nack": "lease, delay=0.0",
+    "extend": "lease, visibility=30.0",
+    "ack_and_claim": "lease, visibility=30.0, min_priority=0, worker_id=''",
+}
+
+
+def test_signatures_are_as_designed() -> None:
+    """Names, order and defaults of the arguments are the public interface; there is no other public method."""
+    found = {}
+    for name, method in inspect.getmembers(RedisTransport, inspect.isroutine):
+        if not name.startswith("_") or name == "__init__":
+            parameters = [
+                parameter.replace(annotation=inspect.Parameter.empty)
+                for parameter in inspect.signature(method).parameters.values()
+                if parameter.name != "self"
+            ]
+            found[name] = str(inspect.Signature(parameters))[1:-1]
+    assert found == SIGNATURES

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from redisq import Lease, RedisqError, scripts
+from redisq import Lease, RedisqError
 from redisq.scripts import NAMES, SCRIPTS, Call, Calls, load, new_token
 from tests.support.lua_header import parse
 
@@ -184,4 +184,4 @@ def test_a_reply_that_no_script_makes_is_an_error(name: str, reply: object) -> N
 def test_every_script_has_an_encoder() -> None:
     """An operation is found by its name in the encoder too."""
     assert all(callable(getattr(Calls, name)) for name in NAMES)
-    assert scripts.NAMES == tuple(SCRIPTS)
+    assert tuple(SCRIPTS) == NAMES

@@ -217,35 +217,30 @@ def test_a_queue_from_a_url_owns_its_client(bench: Bench, monkeypatch: pytest.Mo
     assert closed == [client]
 
 
-def enter(bench: Bench, queue: Any) -> None:
-    """Enters the queue as a context manager, and leaves it."""
+def enter(bench: Bench, queue: Any, error: Exception | None = None) -> None:
+    """Enters the queue as a context manager, and leaves it, by an error if one is given."""
+
+    def body(entered: Any) -> None:
+        assert entered is queue
+        if error:
+            raise error
 
     async def run() -> None:
         async with queue as entered:
-            assert entered is queue
+            body(entered)
 
     if bench.kind == "async":
         bench.runner.run(run())
     else:
         with queue as entered:
-            assert entered is queue
+            body(entered)
 
 
 def test_an_error_leaves_the_with_block(bench: Bench) -> None:
     """The with block swallows nothing."""
-    queue = bench.transport(bench.fake())
     error = RuntimeError()
-
-    async def run() -> None:
-        async with queue:
-            raise error
-
     with pytest.raises(RuntimeError) as caught:
-        if bench.kind == "async":
-            bench.runner.run(run())
-        else:
-            with queue:
-                raise error
+        enter(bench, bench.transport(bench.fake()), error)
     assert caught.value is error
 
 
