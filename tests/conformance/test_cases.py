@@ -8,7 +8,8 @@ from model.notation import write_reply
 from tests.support.campaign import failure
 from tests.support.cases import CASES, Case
 from tests.support.session import Session
-from tests.support.trial import Tally, replay
+from tests.support.shifted import replay
+from tests.support.trial import Tally
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 
@@ -11,6 +12,7 @@ from tests.support.options import OPERATIONS
 from tests.support.reached import below_floors
 from tests.support.session import Session
 from tests.support.trial import Tally
+from tests.support.witness import Witness
 
 # The library adds no script to the queue, only a translation: a share of the operations is enough to hold it.
 ENOUGH_STEPS = 10_000
@@ -23,8 +25,23 @@ def test_agrees_with_the_model(run: Session, pytestconfig: pytest.Config, group:
     witnesses = [witness for witness in run.groups.get(group, ()) if witness.exact]
     if not witnesses:
         pytest.skip(f"{group}: not chosen, or no server with a virtual clock")
+    check(run, pytestconfig, group, witnesses)
+
+
+@pytest.mark.parametrize("group", list(SHARE))
+def test_agrees_where_the_clock_cannot_be_set(run: Session, pytestconfig: pytest.Config, group: str) -> None:
+    """The same on each server whose clock cannot be set, one at a time, within what its clock can tell apart."""
+    witnesses = [witness for witness in run.groups.get(group, ()) if not witness.exact]
+    if not witnesses:
+        pytest.skip(f"{group}: not chosen, or every clock can be set")
+    for witness in witnesses:
+        check(run, pytestconfig, f"{group} shifted", [witness])
+
+
+def check(run: Session, pytestconfig: pytest.Config, group: str, witnesses: Sequence[Witness]) -> None:
+    """Runs the machine on a group; a divergence is the test's failure, in words."""
     profile: str = pytestconfig.getoption("--profile")
-    operations = (pytestconfig.getoption("--operations") or OPERATIONS[profile]) // SHARE[group]
+    operations = (pytestconfig.getoption("--operations") or OPERATIONS[profile]) // SHARE[group.split()[0]]
     tally = run.tally.setdefault(group, Tally())
     seed = random_seed() if profile == "nightly" else 0
     divergence = campaign(witnesses, operations, tally, seed=seed)

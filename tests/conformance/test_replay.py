@@ -7,7 +7,8 @@ import pytest
 from model.notation import read_trace
 from tests.support.campaign import failure
 from tests.support.session import Session
-from tests.support.trial import Tally, replay
+from tests.support.shifted import replay
+from tests.support.trial import Tally
 
 
 def test_replay(run: Session, pytestconfig: pytest.Config) -> None:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from model.operation import ARGV, PREFIX, Delivery, Ok, Operation, Reply, Value
-from tests.support.trial import Tally, Trial
+from tests.support.shifted import trial
+from tests.support.trial import Divergence, Tally
 from tests.support.witness import Witness
 
 PREFIXES = (PREFIX, b"{p}:x", b"redisq:qq*")
@@ -64,13 +65,14 @@ LAST_LEASES = st.sampled_from([0, 0, 0, 1, 2, 3])
 skews = st.sampled_from([None, None, None, 0, 40_000, -60_000, 1, -1])
 
 
-@dataclass(frozen=True)
+@dataclass
 class Setting:
     """What a machine runs against, and where it counts what it did."""
 
     witnesses: Sequence[Witness]
     tally: Tally
     boundaries: bool = True  # whether instants may be drawn to the millisecond
+    found: Divergence | None = None  # the first divergence, whatever becomes of its exception
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -91,13 +93,23 @@ class QueueMachine(RuleBasedStateMachine):
     )
     def start(self, start_ms: int, prefixes: int, backlog: int) -> None:
         """A server at an instant of few digits or of as many as in life, with some messages waiting."""
-        self.trial = Trial(self.setting.witnesses, start_ms, PREFIXES[:prefixes], self.setting.tally)
+        if not self.setting.boundaries:
+            start_ms = REAL_MS  # the present of a real server: no instant of a trace is near 0
+        self.trial = trial(self.setting.witnesses, start_ms, PREFIXES[:prefixes], self.setting.tally)
         for number in range(backlog):
             self._publish(GROUPS[number % len(GROUPS)], None, number // 3, 0, 0)
 
     def do(self, op: str, **args: Value) -> Reply:
         """One operation, now."""
-        return self.trial.do(Operation(op, self.trial.now_ms, args))
+        return self.step(Operation(op, self.trial.now_ms, args))
+
+    def step(self, operation: Operation) -> Reply:
+        """The same, of an operation with a time of its own."""
+        try:
+            return self.trial.do(operation)
+        except Divergence as divergence:
+            self.setting.found = self.setting.found or divergence
+            raise
 
     def prefix(self, number: int) -> bytes:
         return self.trial.prefixes[number % len(self.trial.prefixes)]
@@ -224,7 +236,7 @@ class QueueMachine(RuleBasedStateMachine):
             argv = data.draw(st.sampled_from([argv[:3], [*argv, b"more"], []]), label="ARGV")
         else:
             argv[names.index(name)] = data.draw(st.sampled_from(BAD[name]), label=name)
-        self.trial.do(Operation(script, self.trial.now_ms, argv=tuple(argv)))
+        self.step(Operation(script, self.trial.now_ms, argv=tuple(argv)))
 
     # Time
 
@@ -252,7 +264,7 @@ class QueueMachine(RuleBasedStateMachine):
             self._wait(max(SMALL_MS, self.trial.now_ms - ms))
 
     def _wait(self, until_ms: int) -> None:
-        self.trial.do(Operation("wait", until_ms))
+        self.step(Operation("wait", until_ms))
 
     # What others do to the keys
 

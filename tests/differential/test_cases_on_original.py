@@ -8,7 +8,7 @@ from tests.support.cases import CASES, CORRECTIONS, Case
 from tests.support.designs import designs
 from tests.support.fake import FakeHost
 from tests.support.original import Original
-from tests.support.trial import replay
+from tests.support.shifted import replay
 from tests.support.witness import LuaFiles
 
 # Kept as the original has them, or not to be seen between two operations on an ordinary server.

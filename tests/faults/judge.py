@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.rig import NEED_EXACT_CLOCK, Check, Fault, Rig, caller
+from tests.faults.callers import caller
+from tests.faults.rig import NEED_EXACT_CLOCK, Check, Fault, Rig
 from tests.support.clock import START_MS
 from tests.support.designs import Design, designs, lay_over, package_scripts
 from tests.support.running import BaseServer

@@ -10,6 +10,7 @@ import contextlib
 import copy
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import pytest
@@ -18,14 +19,15 @@ import redis
 from model.notation import write, write_reply
 from model.operation import PREFIX, Delivery, Error, Ok, Operation, Reply, Value
 from model.state import State
-from tests.support.designs import Design, load_nack
+from tests.faults.callers import Interrupted
 from tests.support.keyspace import foreign_commands, read_keyspace
 from tests.support.original import Original
 from tests.support.running import BaseServer
-from tests.support.witness import LuaFiles, Scripts, reply_of_error
+from tests.support.witness import Scripts
 
 LATER_MS = 3_600_000
 """Longer than any lease and park of a check."""
+OFF_MS = 20
 
 
 class Fault(AssertionError):
@@ -42,49 +44,6 @@ def needs_exact_clock(check: Check) -> Check:
     return check
 
 
-class TwoStep(Scripts):
-    """The scripts, but for a nack that is no script."""
-
-    def __init__(self, host: Any, lua: LuaFiles, design: Design) -> None:
-        super().__init__(host, lua)
-        self._nack = load_nack(design)
-
-    def call(self, operation: Operation) -> Reply:
-        if operation.op != "nack":
-            return super().call(operation)
-        arguments = (operation[name] for name in ("group", "token", "delay_ms"))
-        group, token, delay_ms = arguments
-        steps = self._nack(self.client, operation.prefix, group, token, operation.time_ms, delay_ms)
-        try:
-            while True:
-                next(steps)
-        except StopIteration as end:
-            return Ok(end.value)
-        except redis.RedisError as error:
-            return reply_of_error(error, "nack")
-
-
-class Interrupted:
-    """A client before whose n-th command, counted from 0, something happens."""
-
-    def __init__(self, client: Any, index: int, action: Callable[[], None]) -> None:
-        self._client = client
-        self._left = index
-        self._action = action
-        self.fired = False
-
-    def execute_command(self, *args: Any) -> Any:
-        """One command."""
-        if self._left == 0:
-            self.fired = True
-            self._action()
-        self._left -= 1
-        return self._client.execute_command(*args)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
-
-
 class Rig:
     """One queue, seen by a caller of the scripts; groups, payloads and tokens are `str` or `bytes`.
 
@@ -99,6 +58,7 @@ class Rig:
         self.admin: Any = host.client()
         self.trace: list[str] = []
         self._users: list[str] = []
+        self._full = False
 
     @property
     def old(self) -> bool:
@@ -173,7 +133,12 @@ class Rig:
 
     def wait(self, ms: int) -> None:
         """Time passes."""
+        shifts_what_is_stored = self._full and not self.host.clock.exact
+        if shifts_what_is_stored:
+            self.admin.config_set("maxmemory", 0)
         self.host.clock.advance(ms)
+        if shifts_what_is_stored:
+            self.admin.config_set("maxmemory", 1)
         self.trace.append(f"{self.now_ms:<6} wait  ({ms} ms later)")
 
     def key(self, family: str, name: str | int) -> bytes:
@@ -190,6 +155,20 @@ class Rig:
     def state(self) -> State:
         """The whole key space."""
         return read_keyspace(self.admin, [self.prefix], self.now_ms)[self.prefix].expired()
+
+    def unchanged(self, before: State) -> bool:
+        """Whether the key space is as it was; where the clock runs by itself, deadlines may be read a little off."""
+        after = self.state()
+        if self.host.clock.exact:
+            return after == before
+        ends = [
+            (lock.value, lock.deadline_ms, before.locks[group].value, before.locks[group].deadline_ms)
+            for group, lock in after.locks.items()
+            if group in before.locks
+        ]
+        same = all(ours == theirs and abs((a or 0) - (b or 0)) <= OFF_MS for ours, a, theirs, b in ends)
+        bare = replace(after, now_ms=0, locks={}) == replace(before, now_ms=0, locks={})
+        return same and bare and after.locks.keys() == before.locks.keys()
 
     def messages(self, group: str) -> list[bytes]:
         """What the list of a group holds."""
@@ -232,7 +211,8 @@ class Rig:
         before = self._counts()
         run()
         counts = self._counts() - before
-        for name in ("INFO", "EVALSHA", "EVAL"):
+        asked_by_the_clock = () if self.host.clock.exact else ("TIME",)
+        for name in ("INFO", "EVALSHA", "EVAL", *asked_by_the_clock):
             del counts[name]
         return counts
 
@@ -279,9 +259,11 @@ class Rig:
         except redis.ResponseError as error:
             pytest.skip(f"{self.host.name}: maxmemory cannot be set here: {error}")
         self.trace.append(f"{self.now_ms:<6} (the server is full)")
+        self._full = True
         try:
             yield
         finally:
+            self._full = False
             for name, value in old.items():
                 config("CONFIG", "SET", name, value)
 
@@ -296,10 +278,3 @@ class Rig:
 def codes(reply: Reply) -> str:
     """The code of an error reply; empty for any other."""
     return reply.code if isinstance(reply, Error) else ""
-
-
-def caller(host: BaseServer, lua: LuaFiles, design: Design | None) -> Scripts:
-    """A caller of the scripts, with the nack of the design where it has one."""
-    if design is None or design.nack is None:
-        return Scripts(host, lua)
-    return (Original if design.name == "original" else TwoStep)(host, lua, design)

@@ -141,7 +141,7 @@ async def cancelled_at_random(client: Any, tasks: int) -> list[Caller]:
 
 
 def test_cancelled_calls_mix_up_no_replies(server: BaseServer) -> None:
-    """B63, B64: 200 tasks cancel half of their calls at random points; every reply is its caller's, none is applied twice."""
+    """B63, B64: 200 tasks cancel calls at random points; every reply is its caller's, and nothing is stored twice."""
 
     async def main() -> list[Caller]:
         client = async_client(server.url, max_connections=2 * TASKS)
@@ -253,7 +253,7 @@ def test_a_call_cancelled_before_it_began_does_nothing(server: BaseServer) -> No
     """B64: a task that is cancelled before it has run sends nothing."""
 
     async def main() -> None:
-        client: redis.asyncio.Redis = async_client(server.url)
+        client: Any = async_client(server.url)
         task = asyncio.ensure_future(AsyncRedisTransport(client).publish("g", "m"))
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -261,4 +261,4 @@ def test_a_call_cancelled_before_it_began_does_nothing(server: BaseServer) -> No
         await client.aclose()
 
     asyncio.run(main())
-    assert server.client().execute_command("KEYS", "*") == []
+    assert server.client().keys("*") == []

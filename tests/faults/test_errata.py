@@ -28,7 +28,7 @@ def test_e3(judge: Judge) -> None:
 
 
 def test_e4(judge: Judge) -> None:
-    """E4, kept: a lease and a park live through the millisecond of their deadline: at −1, 0 and +1 ms."""
+    """E4, kept: a lease and a park live through the millisecond of their deadline: at -1, 0 and +1 ms."""
     judge.keeps(CHECKS["E4"])
 
 

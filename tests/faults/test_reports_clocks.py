@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ SKEW_MS = 600_000
 LEASE_MS = 500
 
 
+@needs_exact_clock
 def skewed_clients(rig: Rig) -> None:
     """B34: clients whose clocks differ by 20 minutes never hold one group at once; all is due after lease and skew."""
     for seed in range(6):
@@ -118,7 +120,7 @@ def revived(rig: Rig) -> None:
 
 
 def without_time(rig: Rig) -> None:
-    """B39: with a client's clock a user who may not run TIME can do everything; with the server's, nothing is written."""
+    """B39: by a client's clock a user without TIME can do everything; by the server's, nothing is written."""
     poor = rig.user("without-time", "~*", "+@all", "-time")
     now_ms = rig.now_ms
     for group in ("a", "b"):
@@ -129,7 +131,7 @@ def without_time(rig: Rig) -> None:
     poor.expect(poor.claim("B", now_ms=now_ms) == (b"b", b"1"), "a claim with a client's clock fails")
     poor.expect(poor.nack("b", "B", now_ms=now_ms, delay_ms=500) == 1, "a nack with a delay fails")
     before = rig.state()
-    calls = {
+    calls: dict[str, dict[str, Any]] = {
         "publish": {"group": "new", "payload": "m", "score_ms": None},
         "claim": {"token": "C"},
         "ack": {"group": "a", "token": "A"},
@@ -141,7 +143,7 @@ def without_time(rig: Rig) -> None:
         rig.expect(
             codes(reply) and codes(reply) != "REDISQ_BADARG", f"{op} by the server's clock is no error of rights"
         )
-        rig.expect(rig.state() == before, f"{op} has written something before it was refused")
+        rig.expect(rig.unchanged(before), f"{op} has written something before it was refused")
     poor.expect(poor.ack("a", "A", now_ms=now_ms) == 1, "an ack with a client's clock fails")
     rig.expect(len(rig.drain()) == 3, "not every message comes out")
     rig.expect_empty()

@@ -1,12 +1,12 @@
-"""Reports of servers: script caches, rights, cost, numbers, and scripts that one server takes and another refuses."""
+"""Reports of servers: script caches, cost, numbers, and scripts that one server takes and another refuses."""
 
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 import pytest
-import redis
 from redis.exceptions import NoScriptError
 
 from model.operation import ARGV, Error
@@ -14,7 +14,7 @@ from redisq import batch
 from redisq.scripts import SCRIPTS
 from tests.faults.judge import Control, Judge
 from tests.faults.rig import Check, Rig, codes, needs_exact_clock
-from tests.faults.transports import KINDS, transport
+from tests.faults.transports import KINDS, everything_once, transport
 from tests.support.running import BaseServer
 
 FLUSH = "SCRIPT FLUSH"
@@ -73,34 +73,13 @@ class AsyncFlushingPipe(FlushingPipe):
         return (await self.pipe.execute(raise_on_error=raise_on_error))[1::2]
 
 
-def everything_once(queue: Any) -> None:
-    """Every operation does what it does, once."""
-    assert queue.publish("g", "1") == 1
-    assert queue.publish_many([("g", "2"), ("h", "3"), ("g", "4"), ("h", "5")]) == [2, 1, 3, 2]
-    first = queue.claim()
-    assert (first.group, first.text) == ("g", "1")
-    (second,) = queue.claim_many(3)
-    assert (second.group, second.text) == ("h", "3")
-    assert queue.extend(first, 60) is not None
-    assert queue.nack(second) is True
-    acked, again = queue.ack_and_claim(first)
-    assert (acked, again.group, again.text) == (True, "h", "3")
-    assert queue.ack(first) is False
-    assert queue.ack(again) is True
-    rest = []
-    while lease := queue.claim():
-        rest.append(lease.text)
-        assert queue.ack(lease) is True
-    assert sorted(rest) == ["2", "4", "5"]
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_script_flush_before_every_script(server: BaseServer, kind: str) -> None:
     """B40, B41: with the script cache lost before every script, in pipelines too, each takes effect once."""
     wrap = AsyncFlushing if kind == "async" else Flushing
     with transport(kind, server.url, wrap=wrap) as queue:
         everything_once(queue)
-    assert server.client().execute_command("KEYS", "*") == []
+    assert server.client().keys("*") == []
 
 
 def test_a_client_that_never_reloads_is_seen(server: BaseServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,77 +97,6 @@ def test_every_script_is_taken_as_it_lies(server: BaseServer) -> None:
     for kind in KINDS:
         with transport(kind, server.url) as queue:
             everything_once(queue)
-
-
-RIGHTS = sorted(set(re.findall(r"redis\.p?call\('([A-Z]+)'", b"".join(s.source for s in SCRIPTS.values()).decode())))
-KEYS = [
-    f"~redisq:{family}" for family in ("q:*", "lock:*", "ready:0", "ready:1", "ready:2", "ready:3", "ready:4", "prio")
-]
-
-
-def limited(server: BaseServer, *rights: str) -> str:
-    """The URL of a user with these rights, and the keys of the key space alone."""
-    client: Any = server.client()
-    try:
-        client.execute_command("ACL", "SETUSER", "worker", "reset", "on", ">secret", *KEYS, *rights)
-    except redis.ResponseError as error:
-        pytest.skip(f"{server.name}: users cannot be made here: {error}")
-    return server.url.replace("redis://", "redis://worker:secret@", 1)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_least_rights(server: BaseServer, kind: str) -> None:
-    """B44, B48: EVALSHA, EVAL, the scripts' commands and the key space are enough, on a cold and a warm cache."""
-    admin: Any = server.client()
-    url = limited(server, "+evalsha", "+eval", *(f"+{command.lower()}" for command in RIGHTS))
-    try:
-        for cold in (True, False):
-            if cold:
-                admin.script_flush()
-            with transport(kind, url) as queue:
-                everything_once(queue)
-    finally:
-        admin.execute_command("ACL", "DELUSER", "worker")
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_without_eval(server: BaseServer, kind: str) -> None:
-    """B48: without EVAL a warm cache is enough; on a cold one the refusal is told and nothing is written."""
-    admin: Any = server.client()
-    url = limited(server, "+evalsha", *(f"+{command.lower()}" for command in RIGHTS))
-    try:
-        admin.script_flush()
-        with transport(kind, url) as queue:
-            for call in (lambda: queue.publish("g", "m"), lambda: queue.publish_many([("g", "m")]), queue.claim):
-                with pytest.raises(redis.exceptions.NoPermissionError):
-                    call()
-            assert admin.keys("*") == []
-        for script in SCRIPTS.values():
-            admin.script_load(script.source)
-        with transport(kind, url) as queue:
-            assert queue.publish("g", "m") == 1
-            assert queue.ack(queue.claim()) is True
-    finally:
-        admin.execute_command("ACL", "DELUSER", "worker")
-
-
-def test_one_right_less_is_seen(server: BaseServer) -> None:
-    """Each of these rights and keys is needed: without it something of the same check is refused."""
-    admin: Any = server.client()
-    allowed = {f"+{command.lower()}" for command in RIGHTS}
-    seldom = {"+zscore", "+type", "+pttl"}  # needed only where something is lost, broken or locked and due
-    try:
-        for missing in ("+evalsha", *sorted(allowed - seldom)):
-            url = limited(server, *({"+evalsha", "+eval", *allowed} - {missing}))
-            with transport("sync", url) as queue, pytest.raises(redis.RedisError):
-                everything_once(queue)
-                pytest.fail(f"{missing} is not needed")
-            admin.flushdb()
-        url = limited(server, "+evalsha", "+eval", *allowed, "resetkeys", "~redisq:prio")
-        with transport("sync", url) as queue, pytest.raises(redis.ResponseError):
-            everything_once(queue)
-    finally:
-        admin.execute_command("ACL", "DELUSER", "worker")
 
 
 CROWD = """
@@ -214,18 +122,19 @@ COST = re.compile(rb"^-- COST .*at most (\d+)(?: pages of K)?$", re.MULTILINE)
 def bounded_work(rig: Rig) -> None:
     """B51: among 10,000 groups, all in the way, no script runs more commands than its header says."""
     pages, most = _costs(rig)
+    for op in most:
+        _settling_cost(rig, op, most[op])
     for candidates in (1, 8, 99):
         for kind in ("locked", "stale", "broken"):
             for now_ms in (None, rig.now_ms):
                 rig.reset()
                 rig.raw("EVAL", CROWD, 0, rig.prefix, MANY, kind)
-                ran = rig.commands(lambda now=now_ms: rig.claim("A", candidates=candidates, now_ms=now))
+                claim = partial(rig.claim, "A", candidates=candidates, now_ms=now_ms)
+                ran = rig.commands(claim)
                 bound = pages * (1 + LOOK * candidates) + 5 * (1 + LOOK) + 3
                 told = f"{ran.total()} commands before {MANY} {kind} groups, pages of {candidates}"
                 rig.expect(ran.total() <= bound, f"claim runs {told}")
                 rig.expect(ran["TIME"] <= 1, "claim reads TIME more than once")
-    for op in most:
-        _settling_cost(rig, op, most[op])
 
 
 def _costs(rig: Rig) -> tuple[int, dict[str, int]]:
@@ -235,7 +144,7 @@ def _costs(rig: Rig) -> tuple[int, dict[str, int]]:
 
 
 def _settling_cost(rig: Rig, op: str, most: int) -> None:
-    """The dearest case: the group has many messages, its field is lost, its entry in no tier, the clock the server's."""
+    """The dearest case: many messages, the field lost, an entry in no tier, and the server's clock."""
     rig.reset()
     rig.raw("EVAL", CROWD, 0, rig.prefix, MANY, "locked")
     for _ in range(3):

@@ -16,7 +16,7 @@ import redis.cluster
 from redisq import AsyncRedisTransport, InvalidArgument, RedisTransport
 from redisq.scripts import SCRIPTS
 from tests.faults.transports import sync_client
-from tests.support.containers import Container
+from tests.support.containers import PORT, Container
 from tests.support.running import BaseServer
 from tests.support.servers import Server
 
@@ -81,8 +81,8 @@ def test_hash_tag_keeps_a_queue_together(cluster: BaseServer) -> None:
         assert queue.nack(leases[0], delay=5)
         assert queue.extend(leases[1])
         assert [queue.ack(lease) for lease in leases[1:]] == [True] * (len(GROUPS) - 1)
-    slots = {cluster.client().execute_command("CLUSTER", "KEYSLOT", key) for key in cluster.client().keys("*")}
-    assert len(slots) == 1
+    seen: Any = cluster.client()
+    assert len({seen.execute_command("CLUSTER", "KEYSLOT", key) for key in seen.keys("*")}) == 1
 
 
 def test_hash_tag_by_asyncio(cluster: BaseServer) -> None:
@@ -110,6 +110,14 @@ def test_without_a_hash_tag_a_script_ends_midway(cluster: BaseServer) -> None:
         client.execute_command("EVAL", SCRIPTS["publish"].source, 1, "{orders}:prio", *outside)
 
 
+def address(server: BaseServer) -> tuple[str, int]:
+    """Where another one like it reaches the server."""
+    if isinstance(server, Container):
+        networks = server.running.attrs["NetworkSettings"]["Networks"].values()
+        return next(network["IPAddress"] for network in networks), PORT
+    return "127.0.0.1", server.port
+
+
 @pytest.fixture
 def replica(server: BaseServer) -> Iterator[BaseServer]:
     """A replica of the server that is in step with it."""
@@ -117,18 +125,14 @@ def replica(server: BaseServer) -> Iterator[BaseServer]:
     try:
         old = master.config_get("repl-diskless-sync-delay")
         master.config_set("repl-diskless-sync-delay", 0)  # by the server's clock, which stands still
-        address = master.config_get("bind")
     except redis.ResponseError as error:
         pytest.skip(f"{server.name}: its configuration cannot be changed: {error}")
-    if isinstance(server, Container):
-        pytest.skip(f"{server.name}: containers do not reach each other at a loopback port")
-    assert address
     try:
         with another(server) as follower:
             if server.clock.exact:
                 follower.clock.set_ms(server.clock.now_ms())
             client: Any = follower.client()
-            client.execute_command("REPLICAOF", "127.0.0.1", server.port)
+            client.execute_command("REPLICAOF", *address(server))
             until(lambda: client.info("replication")["master_link_status"] == "up", "the replica follows")
             yield follower
     finally:
@@ -147,8 +151,14 @@ def in_step(server: BaseServer, replica: BaseServer) -> None:
     until(same, "the replica has everything")
 
 
+def promote(replica: BaseServer) -> None:
+    """It follows nobody any more, and takes writes."""
+    client: Any = replica.client()
+    client.execute_command("REPLICAOF", "NO", "ONE")
+
+
 def test_a_replica_that_is_promoted(server: BaseServer, replica: BaseServer) -> None:
-    """B49: a replica's refusal is its own error with nothing written; promoted, the same client goes on, cold cache."""
+    """B49: a replica's refusal is its own error with nothing written; promoted, the same client goes on."""
     RedisTransport(server.client()).publish_many([("g", "1"), ("g", "2")])
     in_step(server, replica)
     with contextlib.closing(sync_client(replica.url)) as client:
@@ -160,7 +170,7 @@ def test_a_replica_that_is_promoted(server: BaseServer, replica: BaseServer) -> 
             # 6.2 puts other words before the code.
             assert isinstance(caught.value, redis.ReadOnlyError) or "-READONLY" in str(caught.value)
         assert {key: client.dump(key) for key in sorted(client.keys("*"))} == before
-        replica.client().execute_command("REPLICAOF", "NO", "ONE")
+        promote(replica)
         assert queue.publish("g", "3") == 3
         lease = queue.claim()
         assert lease is not None
@@ -171,7 +181,7 @@ def test_two_holders_after_a_failover(server: BaseServer, replica: BaseServer) -
     """B50: a replica promoted before it heard of a lease leases the group again: at least once, as documented."""
     RedisTransport(server.client()).publish("g", "m")
     in_step(server, replica)
-    replica.client().execute_command("REPLICAOF", "NO", "ONE")
+    promote(replica)
     both = [RedisTransport(host.client()) for host in (server, replica)]
     leases = [queue.claim() for queue in both]
     assert [lease and lease.payload for lease in leases] == [b"m", b"m"]

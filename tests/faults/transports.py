@@ -63,11 +63,11 @@ def async_client(url: str, retries: int = 0, **options: Any) -> redis.asyncio.Re
 def client(kind: str, url: str, retries: int = 0, **options: Any) -> Iterator[tuple[Any, asyncio.Runner | None]]:
     """A client of a kind, and the runner of an asyncio one; closed at the end."""
     if kind == "sync":
-        with contextlib.closing(sync_client(url, retries, **options)) as made:
-            yield made, None
+        with contextlib.closing(sync_client(url, retries, **options)) as blocking:
+            yield blocking, None
         return
     with asyncio.Runner() as runner:
-        made = async_client(url, retries, **options)
+        made: Any = async_client(url, retries, **options)
         try:
             yield made, runner
         finally:
@@ -80,3 +80,24 @@ def transport(kind: str, url: str, retries: int = 0, wrap: Any = None, **options
     with client(kind, url, retries, **options) as (made, runner):
         used = wrap(made) if wrap else made
         yield RedisTransport(used) if runner is None else Waiting(AsyncRedisTransport(used), runner)
+
+
+def everything_once(queue: Any) -> None:
+    """Every operation does what it does, once."""
+    assert queue.publish("g", "1") == 1
+    assert queue.publish_many([("g", "2"), ("h", "3"), ("g", "4"), ("h", "5")]) == [2, 1, 3, 2]
+    first = queue.claim()
+    assert (first.group, first.text) == ("g", "1")
+    (second,) = queue.claim_many(3)
+    assert (second.group, second.text) == ("h", "3")
+    assert queue.extend(first, 60) is not None
+    assert queue.nack(second) is True
+    acked, again = queue.ack_and_claim(first)
+    assert (acked, again.group, again.text) == (True, "h", "3")
+    assert queue.ack(first) is False
+    assert queue.ack(again) is True
+    rest = []
+    while lease := queue.claim():
+        rest.append(lease.text)
+        assert queue.ack(lease) is True
+    assert sorted(rest) == ["2", "4", "5"]

@@ -12,7 +12,7 @@ from tests.packaging.environments import ROOT, Environment, every_python, run, t
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds the option of these tests."""
-    what = "install into an environment of each Python found, and run all tests from the sdist"
+    what = "install into an environment of each Python found, and run more tests from the sdist"
     parser.addoption("--every-python", action="store_true", help=what)
 
 
@@ -26,7 +26,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def every(pytestconfig: pytest.Config) -> bool:
-    """Whether all is to be tested, however long it takes."""
+    """Whether as much is to be tested as the gate does."""
     return bool(pytestconfig.getoption("--every-python", default=False))
 
 

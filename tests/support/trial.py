@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from model import invariants
 from model.notation import difference, write, write_reply
-from model.operation import FOREIGN, PREFIX, Error, Operation, Reply, Unsupported
+from model.operation import FOREIGN, Error, Operation, Reply, Unsupported
 from model.run import World
 from model.state import State
 from tests.support.explain import explain
@@ -140,17 +140,3 @@ class Trial:
         broken = [*ledger.record(operation, reply), *invariants.of_state(after), *ledger.against(after)]
         if broken:
             self._diverge("an invariant", operation, reply, reply, {}, broken)
-
-
-def replay(
-    operations: Sequence[Operation], witnesses: Sequence[Witness], tally: Tally | None = None
-) -> Divergence | None:
-    """Performs a trace on the witnesses; how it diverges, or None when all agree with the model."""
-    prefixes = list(dict.fromkeys(operation.prefix for operation in operations if operation.op != "wait"))
-    trial = Trial(witnesses, operations[0].time_ms, [prefix for prefix in prefixes if prefix] or [PREFIX], tally)
-    try:
-        for operation in operations:
-            trial.do(operation)
-    except Divergence as divergence:
-        return divergence
-    return None
