@@ -20,23 +20,30 @@ def crowd(tier: int, size: int) -> list[bytes]:
 
 def foreign(state: State, operation: Operation) -> State:
     """The state after the foreign write that ``operation`` names (``model.operation.FOREIGN``)."""
-    match operation.args:
-        case {"size": int(size), "tier": int(tier), "score_ms": int(score_ms), **rest}:
-            visibility_ms, messages = rest["visibility_ms"], rest["messages"]
-            assert isinstance(visibility_ms, int)
-            assert isinstance(messages, int)
-            for group in crowd(tier, size):
-                state = _without(state, tier, group).zadd(tier, score_ms, group).hset(group, tier)
-                for number in range(messages):
-                    state = state.rpush(group, b"%d" % number)
-                if visibility_ms:
-                    state = state.set_lock(group, CROWD_TOKEN, visibility_ms)
-        case {"size": int(size), "tier": int(tier)}:
-            for group in crowd(tier, size):
-                state = _without(state, tier, group)
-        case {"group": bytes(group)}:
-            state = _on_group(state, operation, group)
+    if operation.op not in ("crowd", "disperse"):
+        return _on_group(state, operation, _bytes(operation, "group"))
+    tier = _number(operation, "tier")
+    for group in crowd(tier, _number(operation, "size")):
+        state = _without(state, tier, group)
+        if operation.op == "crowd":
+            state = state.zadd(tier, _number(operation, "score_ms"), group).hset(group, tier)
+            for number in range(_number(operation, "messages")):
+                state = state.rpush(group, b"%d" % number)
+            if visibility_ms := _number(operation, "visibility_ms"):
+                state = state.set_lock(group, CROWD_TOKEN, visibility_ms)
     return state
+
+
+def _number(operation: Operation, name: str) -> int:
+    value = operation[name]
+    assert isinstance(value, int)
+    return value
+
+
+def _bytes(operation: Operation, name: str) -> bytes:
+    value = operation[name]
+    assert isinstance(value, bytes)
+    return value
 
 
 def _without(state: State, tier: int, group: bytes) -> State:
@@ -51,28 +58,29 @@ def _without(state: State, tier: int, group: bytes) -> State:
 def _on_group(state: State, operation: Operation, group: bytes) -> State:
     queues, locks, prio = dict(state.queues), dict(state.locks), dict(state.prio)
     lock = state.lock(group)
-    match operation.op, operation.args:
-        case "drop-list", _:
+    match operation.op:
+        case "drop-list":
             queues.pop(group, None)
-        case "break-list", _:
+        case "break-list":
             queues[group] = None
-        case "persist-lock", _:
+        case "persist-lock":
             if lock is not None:
                 locks[group] = Lock(lock.value, None)
-        case "drop-lock", _:
+        case "drop-lock":
             locks.pop(group, None)
-        case "break-lock", _:
+        case "break-lock":
             # The lock's TTL stays; a group that had no lock gets one without a TTL. In the millisecond of its
             # deadline no time is left to set: the lock is gone.
             locks[group] = Lock(None, lock.deadline_ms if lock is not None else None)
             if lock is not None and lock.deadline_ms == state.now_ms:
                 del locks[group]
-        case "drop-prio", _:
+        case "drop-prio":
             prio.pop(group, None)
-        case "set-prio", {"value": bytes(value)}:
-            prio[group] = value
-        case "drop-entry", {"tier": int(tier)}:
-            return state.zrem(tier, group)
-        case "set-entry", {"tier": int(tier), "score_ms": int(score_ms)}:
-            return state.zadd(tier, score_ms, group)
+        case "set-prio":
+            prio[group] = _bytes(operation, "value")
+        case "drop-entry":
+            return state.zrem(_number(operation, "tier"), group)
+        case _:
+            assert operation.op == "set-entry"
+            return state.zadd(_number(operation, "tier"), _number(operation, "score_ms"), group)
     return replace(state, queues=queues, locks=locks, prio=prio)

@@ -25,7 +25,6 @@ from model.operation import (
     DEFAULTS,
     Delivery,
     Error,
-    Fault,
     Malformed,
     Ok,
     Operation,
@@ -91,8 +90,7 @@ def write_reply(reply: Reply) -> str:
             return " ".join([code, *arguments])
         case Unsupported(why):
             return f"unsupported: {why}"
-        case Fault(what):
-            return f"fault: {what}"
+    return f"fault: {reply.what}"
 
 
 def write(operation: Operation, reply: Reply) -> str:
@@ -160,13 +158,9 @@ def _read_value(text: str) -> object:
 
 
 def _written(value: Value) -> str:
-    match value:
-        case bytes():
-            return quoted(value)
-        case None:
-            return "server"
-        case int():
-            return str(value)
+    if isinstance(value, bytes):
+        return quoted(value)
+    return "server" if value is None else str(value)
 
 
 def _bare(group: bytes) -> str:

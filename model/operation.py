@@ -196,8 +196,7 @@ def reply_to_json(reply: Reply) -> Json:
             return {"error": {"code": code, "arguments": list(arguments)}}
         case Unsupported(why):
             return {"unsupported": why}
-        case Fault(what):
-            return {"fault": what}
+    return {"fault": reply.what}
 
 
 def tagged(data: bytes) -> Json:
@@ -242,10 +241,6 @@ def _is_int(value: Any) -> bool:
 
 
 def _encoded(value: Value) -> bytes:
-    match value:
-        case bytes():
-            return value
-        case None:
-            return b""
-        case int():
-            return b"%d" % value
+    if isinstance(value, bytes):
+        return value
+    return b"" if value is None else b"%d" % value

@@ -251,21 +251,34 @@ class Rig:
     @contextlib.contextmanager
     def full(self) -> Iterator[None]:
         """The server is at maxmemory and evicts nothing; it stays full, whatever is removed."""
-        config = self.admin.execute_command
+        with self._at_maxmemory("noeviction"):
+            self.trace.append(f"{self.now_ms:<6} (the server is full)")
+            self._full = True
+            try:
+                yield
+            finally:
+                self._full = False
+
+    def evict(self) -> None:
+        """The server is at maxmemory and evicts every key that has a TTL."""
+        with self._at_maxmemory("volatile-random"), contextlib.suppress(redis.ResponseError):
+            self.admin.set("something", "to make room for")
+        self.trace.append(f"{self.now_ms:<6} (every key with a TTL is evicted)")
+
+    @contextlib.contextmanager
+    def _at_maxmemory(self, policy: str) -> Iterator[None]:
+        """The test is skipped where this cannot be set."""
         try:
             old = {name: self.admin.config_get(name)[name] for name in ("maxmemory", "maxmemory-policy")}
-            config("CONFIG", "SET", "maxmemory-policy", "noeviction")
-            config("CONFIG", "SET", "maxmemory", 1)
+            self.admin.config_set("maxmemory-policy", policy)
+            self.admin.config_set("maxmemory", 1)
         except redis.ResponseError as error:
             pytest.skip(f"{self.host.name}: maxmemory cannot be set here: {error}")
-        self.trace.append(f"{self.now_ms:<6} (the server is full)")
-        self._full = True
         try:
             yield
         finally:
-            self._full = False
             for name, value in old.items():
-                config("CONFIG", "SET", name, value)
+                self.admin.config_set(name, value)
 
     def close(self) -> None:
         """Without the users that were made, and without connections."""

@@ -51,12 +51,17 @@ async def _wait(awaitable: Any) -> Any:
 
 def sync_client(url: str, retries: int = 0, **options: Any) -> redis.Redis:
     """A client that retries so often, at once."""
-    return redis.Redis.from_url(url, retry=Retry(NoBackoff(), retries), **options)
+    return redis.Redis.from_url(url, retry=Retry(NoBackoff(), retries), **_on_error(retries), **options)
 
 
 def async_client(url: str, retries: int = 0, **options: Any) -> redis.asyncio.Redis:
     """The same for asyncio."""
-    return redis.asyncio.Redis.from_url(url, retry=AsyncRetry(NoBackoff(), retries), **options)
+    return redis.asyncio.Redis.from_url(url, retry=AsyncRetry(NoBackoff(), retries), **_on_error(retries), **options)
+
+
+def _on_error(retries: int) -> dict[str, Any]:
+    # redis-py 8 retries errors of the connection by itself, redis-py 5 those that are named.
+    return {"retry_on_error": [redis.ConnectionError]} if retries else {}
 
 
 @contextlib.contextmanager
