@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 PORT = 6379
 LIBRARY = "/redisq/clock.so"
 INSTANT = "/redisq/clock"
-OWN_ARGS = ("--port", str(PORT), "--bind", "0.0.0.0", "--protected-mode", "no", "--save", "", "--appendonly", "no")
+OWN_ARGS = (
+    *("--port", str(PORT), "--bind", "0.0.0.0", "--protected-mode", "no", "--save", "", "--appendonly", "no"),
+    *("--jemalloc-bg-thread", "no"),  # as in servers.py
+)
 REMOVE = "import docker, sys; docker.from_env().containers.get(sys.argv[1]).remove(force=True, v=True)"
 
 

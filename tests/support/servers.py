@@ -134,6 +134,7 @@ class Server(BaseServer):
             env["LD_PRELOAD"] = " ".join(filter(None, [str(self._library), env.get("LD_PRELOAD")]))
             env[preload.FILE_VARIABLE] = str(self.folder / "clock")
         own = {"bind": "127.0.0.1", "port": str(port), "dir": str(self.data), "save": "", "appendonly": "no"}
+        own["jemalloc-bg-thread"] = "no"  # it waits by the wall clock, and spins where that stands in the past
         words = [word for key, value in own.items() for word in (f"--{key}", value)]
         command = [str(self.binary), *words, *self._debug_args, *self.args]
         with self.log.open("ab") as log:
