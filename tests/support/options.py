@@ -69,15 +69,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Stops the servers. A required server that is missing, or a run that compared nothing, is no success."""
     run = session.config.stash[SESSION]
-    unsound = run.missing or (exitstatus == 0 and not run.compared())
-    if run.tally and exitstatus != pytest.ExitCode.INTERRUPTED and unsound:
+    unsound = run.missing or (run.tally and exitstatus == 0 and not run.compared())
+    if unsound and exitstatus != pytest.ExitCode.INTERRUPTED:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Prints what ran where, and the verdict."""
     run = config.stash[SESSION]
-    if run.tally:
+    if run.tally or run.missing:
         failed = len(terminalreporter.stats.get("failed", ())) + len(terminalreporter.stats.get("error", ()))
         terminalreporter.section("redisq conformance")
         for line in lines(run, stats=config.getoption("--stats")):

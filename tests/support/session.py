@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from tests.support.trial import Divergence, Tally
 from tests.support.witness import LuaFiles, Model, OnHost, Scripts, Witness
 
 SUTS = ("fakeredis", "redis", "sync", "async")  # --sut, all of them by default; and model, when it is asked for
-PACKAGE_LUA = Path(__file__).parents[2] / "redisq" / "lua"
+PACKAGE_LUA = Path(str(files("redisq") / "lua"))
 
 
 @dataclass
