@@ -67,6 +67,7 @@ def test_arguments_are_counted() -> None:
 )
 def test_a_lost_field_or_entry_is_put_back(meddle: str, tier: int) -> None:
     """In the tier of the field, else the lowest that knows the group, else 0."""
-    lines = '1000 publish group="g" priority=3 -> 1\n1000 publish group="g" -> 2\n1000 claim token="A"\n'
+    lines = '1000 publish group="g" priority=3 -> 1\n1000 publish group="g" -> 2\n'
+    lines += '1000 claim token="A" -> group="g" payload=""\n'
     state = after(f'{lines}1000 {meddle}\n1000 ack group="g" token="A" now_ms=server -> 1')
     assert (state.prio, state.ready[tier]) == ({b"g": b"%d" % tier}, {b"g": 1000})

@@ -8,7 +8,7 @@ from model.state import State
 
 
 def after(text: str) -> State:
-    """Runs the lines on an empty model, asserts the reply that each script gives, and returns the state of the prefix."""
+    """Runs the lines on an empty model, asserts the reply of each script, and returns the state of the prefix."""
     world = World()
     for operation, written in read_trace(text.splitlines()):
         world, reply = world.step(operation)
