@@ -10,6 +10,7 @@ from tests.support.session import SUTS, Choice, Session
 from tests.support.summary import lines, verdict
 
 SESSION = pytest.StashKey[Session]()
+LOG_LINES = 10
 OPERATIONS = {"dev": 1_000, "ci": 20_000, "nightly": 1_000_000}
 
 
@@ -79,6 +80,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     run = config.stash[SESSION]
     if run.tally or run.missing:
         failed = len(terminalreporter.stats.get("failed", ())) + len(terminalreporter.stats.get("error", ()))
+        for host in run.hosts if failed else ():
+            if log := host.log_tail(LOG_LINES):
+                terminalreporter.section(f"log of {host.name}, its last lines")
+                terminalreporter.write_line(log)
         terminalreporter.section("redisq conformance")
         for line in lines(run, stats=config.getoption("--stats")):
             terminalreporter.write_line(line)
