@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.session import SUTS, Choice, Session
-from tests.support.summary import lines, verdict
+from tests.support.summary import lines, table, verdict
 
 SESSION = pytest.StashKey[Session]()
 LOG_LINES = 10
@@ -34,6 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     add("--operations", type=int, metavar="N", help="operations that the machine compares on each server")
     add("--stats", action="store_true", help="print how often the machine reached each situation")
+    add("--table", action="store_true", help="print a table of the servers in Markdown")
     add("--save-trace", type=Path, metavar="FILE", help="write the shrunk trace of a failure to this file")
     add("--replay", type=Path, metavar="FILE", help="replay only this trace")
 
@@ -86,6 +87,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
                 terminalreporter.write_line(log)
         terminalreporter.section("redisq conformance")
         for line in lines(run, stats=config.getoption("--stats")):
+            terminalreporter.write_line(line)
+        for line in table(run) if config.getoption("--table") else ():
             terminalreporter.write_line(line)
         text, good = verdict(run, failed)
         terminalreporter.write_line(text, green=good, red=not good, bold=True)

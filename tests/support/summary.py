@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import platform
 from collections import Counter
 from collections.abc import Iterator
+from importlib.metadata import version
 
 from model.operation import ARGV
 from tests.support.cases import CORRECTIONS
@@ -40,6 +42,23 @@ def lines(run: Session, *, stats: bool) -> Iterator[str]:
         yield f"correction  {correction:<4} {counts}  {title}"
     if stats:
         yield from _stats(run)
+
+
+def table(run: Session) -> Iterator[str]:
+    """The run as a table in Markdown: a row for each server, with the operations compared on it."""
+    compared: Counter[str] = Counter()
+    for tally in run.tally.values():
+        for (witness, _), count in tally.operations.items():
+            compared[witness] += count
+    packages = ", ".join(f"{name} {version(name)}" for name in ("redis", "fakeredis", "hypothesis"))
+    yield f"Python {platform.python_version()}, {packages}."
+    yield ""
+    yield "| server | version | clock | scripts | sync | async |"
+    yield "| --- | --- | --- | ---: | ---: | ---: |"
+    for host in run.hosts:
+        counts = (compared[name] for name in (host.name, f"sync/{host.name}", f"async/{host.name}"))
+        cells = " | ".join(f"{count:,}" if count else "-" for count in counts)
+        yield f"| {host.name} | {host.version} | {host.clock.mode} | {cells} |"
 
 
 def _cases(run: Session, correction: str) -> str:

@@ -1,0 +1,57 @@
+"""The summary of a run: what it counts, and the verdicts it gives."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.support.fake import FakeHost
+from tests.support.session import Choice, Session
+from tests.support.summary import lines, table, verdict
+from tests.support.trial import Tally
+
+
+def _run(**changes: object) -> Session:
+    """A run on fakeredis that compared five operations."""
+    run = Session(Choice(suts=["fakeredis", "sync"]))
+    run._hosts = [FakeHost()]
+    operations = Counter({("fakeredis", "claim"): 3, ("sync/fakeredis", "ack"): 1, ("fakeredis", "wait"): 1})
+    run.tally = {"scripts": Tally(operations, Counter({"step": 100}))}
+    run.cases = {("E2-1", "fakeredis"): True, ("E2-1", "sync/fakeredis"): False}
+    for name, value in changes.items():
+        setattr(run, name, value)
+    return run
+
+
+def test_counts_by_witness_operation_and_correction() -> None:
+    """A line for each, with what was compared."""
+    text = "\n".join(lines(_run(missing=["redis-7.0"]), stats=True))
+    for words in (
+        "fakeredis                        4 operations",
+        "sync/fakeredis                   1 operations",
+        "operation   claim                            3",
+        "operation   foreign writes and waits         1",
+        "correction  E2   1 of 2 cases pass",
+        "correction  E5   no case here",
+        "redis-7.0    MISSING",
+        "BELOW ITS FLOOR",
+    ):
+        assert words in text, f"{words}\nnot in\n{text}"
+
+
+def test_table_has_a_row_for_each_server() -> None:
+    """With the operations compared on it by the scripts and by each transport."""
+    run = _run()
+    assert list(table(run))[-1] == f"| fakeredis | {run.hosts[0].version} | virtual | 4 | 1 | - |"
+
+
+def test_only_a_run_that_compared_and_did_not_fail_conforms() -> None:
+    """A missing server, a failure and an empty run each have their verdict, and none is a good one."""
+    assert verdict(_run(), 0)[1]
+    for run, failed, words in (
+        (_run(), 1, "DOES NOT CONFORM"),
+        (_run(missing=["redis-7.0"]), 0, "INCOMPLETE: required and not found: redis-7.0"),
+        (_run(tally={}), 0, "NOTHING RAN"),
+    ):
+        text, good = verdict(run, failed)
+        assert not good
+        assert words in text
