@@ -71,7 +71,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Stops the servers. A required server that is missing, or a run that compared nothing, is no success."""
     run = session.config.stash[SESSION]
-    unsound = run.missing or (run.tally and exitstatus == 0 and not run.compared())
+    unsound = run.missing or run.not_started or (run.tally and exitstatus == 0 and not run.compared())
     if unsound and exitstatus != pytest.ExitCode.INTERRUPTED:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -79,7 +79,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Prints what ran where, and the verdict."""
     run = config.stash[SESSION]
-    if run.tally or run.missing:
+    if run.tally or run.missing or run.not_started:
         failed = len(terminalreporter.stats.get("failed", ())) + len(terminalreporter.stats.get("error", ()))
         for host in run.hosts if failed else ():
             if log := host.log_tail(LOG_LINES):

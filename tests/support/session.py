@@ -41,6 +41,7 @@ class Session:
     tally: dict[str, Tally] = field(default_factory=dict)  # group of witnesses → what the machine did on it
     cases: dict[tuple[str, str], bool] = field(default_factory=dict)  # (case, witness) → passed
     missing: list[str] = field(default_factory=list)
+    not_started: list[str] = field(default_factory=list)  # why, in words, for each server that was asked for
     _hosts: list[Any] | None = None
     _groups: dict[str, list[Witness]] | None = None
 
@@ -50,7 +51,10 @@ class Session:
         if self._hosts is None:
             self._hosts = [FakeHost()]
             for start in self._starters():
-                self._hosts.append(start())
+                try:
+                    self._hosts.append(start())
+                except servers.ServerError as error:
+                    self.not_started.append(str(error))
             self.missing = servers.missing(self.choice.required, [host.name for host in self._hosts])
         return self._hosts
 

@@ -21,6 +21,8 @@ def lines(run: Session, *, stats: bool) -> Iterator[str]:
     for host in run.hosts:
         clock = f"{host.clock.mode} clock" + (f": {host.clock.reason}" if host.clock.reason else "")
         yield f"server      {host.name:<12} {host.version:<10} {clock}"
+    for why in run.not_started:
+        yield f"server      NOT STARTED  {why}"
     for name in run.missing:
         yield f"server      {name:<12} MISSING, and required"
     if run.choice.lua:
@@ -86,6 +88,8 @@ def verdict(run: Session, failed: int) -> tuple[str, bool]:
     """The last line, and whether it is a good one."""
     if run.missing:
         return f"INCOMPLETE: required and not found: {', '.join(run.missing)}", False
+    if run.not_started:
+        return f"INCOMPLETE: {len(run.not_started)} of the servers asked for could not be started", False
     if failed:
         return f"DOES NOT CONFORM: {failed} failed; each says which rule is broken, and how to replay it", False
     if not run.compared():

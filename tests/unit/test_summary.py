@@ -24,7 +24,7 @@ def _run(**changes: object) -> Session:
 
 def test_counts_by_witness_operation_and_correction() -> None:
     """A line for each, with what was compared."""
-    text = "\n".join(lines(_run(missing=["redis-7.0"]), stats=True))
+    text = "\n".join(lines(_run(missing=["redis-7.0"], not_started=["image: no daemon"]), stats=True))
     for words in (
         "fakeredis                        4 operations",
         "sync/fakeredis                   1 operations",
@@ -33,6 +33,7 @@ def test_counts_by_witness_operation_and_correction() -> None:
         "correction  E2   1 of 2 cases pass",
         "correction  E5   no case here",
         "redis-7.0    MISSING",
+        "NOT STARTED  image: no daemon",
         "BELOW ITS FLOOR",
     ):
         assert words in text, f"{words}\nnot in\n{text}"
@@ -50,6 +51,7 @@ def test_only_a_run_that_compared_and_did_not_fail_conforms() -> None:
     for run, failed, words in (
         (_run(), 1, "DOES NOT CONFORM"),
         (_run(missing=["redis-7.0"]), 0, "INCOMPLETE: required and not found: redis-7.0"),
+        (_run(not_started=["image: no daemon"]), 0, "INCOMPLETE: 1 of the servers asked for"),
         (_run(tally={}), 0, "NOTHING RAN"),
     ):
         text, good = verdict(run, failed)
