@@ -2,7 +2,10 @@
 
 Operations and replies are the JSON objects of ``model/operation.py``; an ``"id"`` is echoed. Two more exist here:
 ``{"op": "state"}`` answers ``{"state": …}``, the whole key space of a prefix (``"prefix"``, default ``redisq``) as the
-last operation left it, and ``{"op": "reset"}`` forgets everything. A line that cannot be read is answered with a
+last operation left it, and ``{"op": "reset"}`` forgets everything. It is an adapter of the port protocol, too
+(``spec/port-protocol.md``): it answers ``hello``, ``open`` and ``close``, and keeps its own keys.
+
+A line that cannot be read is answered with a
 ``fault`` that says why, and changes nothing. Time never passes by itself: ``time_ms`` of each operation is the
 server's clock. The exit code is 0 at the end of the input.
 """
@@ -14,10 +17,20 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import NoReturn
 
-from model.operation import PREFIX, Json, Malformed, Operation, reply_to_json, tagged, untagged
+from model.operation import CAPABILITIES, PREFIX, Json, Malformed, Operation, reply_to_json, tagged, untagged
 from model.run import World
 
 MAX_LINE = 1 << 26  # bytes; longer than any message a test needs, short enough not to fill the memory
+
+HELLO: Json = {
+    "protocol": 1,
+    "name": "model",
+    "language": "Python",
+    "version": "1",
+    "capabilities": list(CAPABILITIES),
+    "takes_now_ms": True,
+    "state": True,
+}
 
 
 class Oracle:
@@ -46,6 +59,10 @@ class Oracle:
 
     def _answer(self, request: object) -> Json:
         match request:
+            case {"op": "hello"}:
+                return {"ok": HELLO}
+            case {"op": "open" | "close"}:  # there is no server to connect to
+                return {"ok": None}
             case {"op": "reset"}:
                 self.world = World()
                 return {"ok": None}

@@ -74,6 +74,20 @@ DEFAULTS: Mapping[str, Value] = {
     "delay_ms": 0,
 }
 
+# The corrections of the original design that an implementation may have (spec/capabilities.md).
+CAPABILITIES = (
+    "atomic-nack",
+    "park-revokes",
+    "server-clock",
+    "window-repair",
+    "drain-at-maxmemory",
+    "checked-arguments",
+    "arrival-order",
+    "safe-write-order",
+    "tier-recovery",
+    "extend",
+)
+
 
 class Malformed(ValueError):
     """An operation or reply that is not of the form above; the message says where and what is allowed."""

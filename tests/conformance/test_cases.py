@@ -5,26 +5,16 @@ from __future__ import annotations
 import pytest
 
 from model.notation import write_reply
-from tests.support.campaign import failure
 from tests.support.cases import CASES, Case
+from tests.support.judge import settle, try_case
 from tests.support.session import Session
-from tests.support.shifted import replay
-from tests.support.trial import Tally
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_case(run: Session, case: Case) -> None:
     """A trace of the spec gives the replies and the key space that the model gives, on every system."""
-    failures = []
-    for witness in run.witnesses:
-        if not witness.exact:
-            continue
-        divergence = replay(case.operations, [witness], run.tally.setdefault("cases", Tally()))
-        run.cases[case.id, witness.name] = divergence is None
-        if divergence is not None:
-            failures.append(f"{case.id}: {case.sentence}\n{failure(run, divergence)}")
-    if failures:
-        pytest.fail("\n\n".join(failures), pytrace=False)
+    outcomes = [try_case(run, case, witness) for witness in run.witnesses if witness.exact]
+    settle(outcomes)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)

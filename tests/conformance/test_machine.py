@@ -16,7 +16,7 @@ from tests.support.witness import Witness
 
 # The library adds no script to the queue, only a translation: a share of the operations is enough to hold it.
 ENOUGH_STEPS = 10_000
-SHARE = {"scripts": 1, "model": 1, "sync": 5, "async": 5}
+SHARE = {"scripts": 1, "model": 1, "sync": 5, "async": 5, "port": 4}
 
 
 @pytest.mark.parametrize("group", list(SHARE))

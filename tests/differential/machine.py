@@ -104,7 +104,12 @@ class QueueMachine(RuleBasedStateMachine):
         return self.step(Operation(op, self.trial.now_ms, args))
 
     def step(self, operation: Operation) -> Reply:
-        """The same, of an operation with a time of its own."""
+        """The same, of an operation with a time of its own; as the witnesses can be asked it, or not at all."""
+        for witness in self.setting.witnesses:
+            asked = witness.asked(operation, self.trial.state(operation.prefix))
+            if asked is None:
+                return Ok(None)
+            operation = asked
         try:
             return self.trial.do(operation)
         except Divergence as divergence:

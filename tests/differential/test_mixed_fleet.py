@@ -25,6 +25,7 @@ from tests.support.designs import designs
 from tests.support.explain import explain
 from tests.support.fake import FakeHost
 from tests.support.original import Original
+from tests.support.outcome import Failure
 from tests.support.reached import reached
 from tests.support.servers import ServerSource, discover
 from tests.support.session import PACKAGE_LUA
@@ -62,7 +63,8 @@ class FleetTrial(Trial):
             lost = [row for row in rows if row.startswith("q:")]
             if found not in OF_OLD_CLIENTS | RARELY or lost:
                 report = f"an old client, no fault of the original ({found}): {write(operation, expected)}, got {got}"
-                raise Divergence("\n".join([report, *rows]), [op for op, _ in self.steps], "old client", [found])
+                failure = Failure("reply", rules=(found,), report="\n".join([report, *rows]))
+                raise Divergence(failure, [op for op, _ in self.steps], "old client")
             self.attributed[found] += 1
         self.world = World(operation.time_ms, stored)
         self.foreign.add(operation.prefix)

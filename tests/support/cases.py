@@ -21,21 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from model.notation import read_trace
-from model.operation import Malformed, Operation
+from model.operation import CAPABILITIES, Malformed, Operation
 
 SPEC = Path(__file__).parents[2] / "spec"
-CAPABILITIES = (
-    "atomic-nack",
-    "park-revokes",
-    "server-clock",
-    "window-repair",
-    "drain-at-maxmemory",
-    "checked-arguments",
-    "arrival-order",
-    "safe-write-order",
-    "tier-recovery",
-    "extend",
-)
 _HEADING = re.compile(r"^#{2,3} ([A-Z]+-?[0-9]+) (.+)$", re.MULTILINE)
 _ANY_HEADING = re.compile(r"^#{2,3} ", re.MULTILINE)
 _BLOCK = re.compile(r"^```(trace|check) ([\w-]+): (.+?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

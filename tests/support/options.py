@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import Case, Check
+from tests.support.known import Known, KnownError
+from tests.support.port.process import PortError
+from tests.support.port.witness import LEVELS
 from tests.support.session import SUTS, Choice, Session
 from tests.support.summary import lines, table, verdict
 
@@ -25,6 +29,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--redis-url", action="append", default=[], metavar="URL", help="use this running server's empty database")
     add("--redis-image", action="append", default=[], metavar="IMAGE", help="start this container image; repeatable")
     add("--require-servers", default="", metavar="NAMES", help="fail unless these are tested: fakeredis,redis-7.0,…")
+    add("--port", metavar="COMMAND", help="test a port through its adapter (spec/port-protocol.md), nothing else")
+    add("--level", choices=LEVELS, default="full", help="core: the original design as written; full: all corrections")
+    add("--case", action="append", default=[], metavar="ID", help="only this case of the spec; repeatable")
+    add("--clause", action="append", default=[], metavar="ID", help="only these clauses: CLAIM-7, CLAIM; repeatable")
+    add("--known-failures", type=Path, metavar="FILE", help="cases that fail, each with its kind and reason (TOML)")
+    add("--port-timeout", type=float, metavar="SECONDS", help="for each answer; default: 10, and 30 for hello")
     add("--lua", type=Path, metavar="DIR", help="test the five script files of this folder")
     add(
         "--profile",
@@ -50,8 +60,18 @@ def pytest_configure(config: pytest.Config) -> None:
         images=option("--redis-image"),
         required=[name for name in option("--require-servers").split(",") if name],
         lua=lua.resolve() if lua else None,
+        port=option("--port"),
+        level=option("--level"),
+        port_timeout_s=option("--port-timeout"),
     )
-    session = Session(choice)
+    if choice.port and (lua or option("--sut")):
+        raise pytest.UsageError("--port tests a port alone: it goes with neither --lua nor --sut")
+    known: Path | None = option("--known-failures")
+    try:
+        session = Session(choice, known=Known.read(known) if known else Known())
+        session.known.narrowed = bool(option("--case") or option("--clause"))
+    except KnownError as error:
+        raise pytest.UsageError(f"--known-failures {error}") from None
     try:
         session.lua  # noqa: B018 - a folder with a script missing is an error of the command line
     except FileNotFoundError as error:
@@ -60,18 +80,42 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With --replay, the replay and nothing else; without it, everything else."""
-    replaying = config.getoption("--replay") is not None
-    dropped = [item for item in items if (item.name.startswith("test_replay")) != replaying]
-    if any(item.name.startswith("test_replay") for item in items):
-        config.hook.pytest_deselected(items=dropped)
-        items[:] = [item for item in items if item not in dropped]
+    """With --replay, the replay and nothing else; with --case or --clause, those cases; else everything."""
+    option = config.getoption
+    if not any(item.name.startswith("test_replay") for item in items):
+        return  # not the suite
+    cases, clauses = set(option("--case")), option("--clause")
+    if option("--replay"):
+        kept = [item for item in items if item.name.startswith("test_replay")]
+    elif cases or clauses:
+        kept = [item for item in items if (case := _case_of(item)) and (case.id in cases or _in_any(case, clauses))]
+    else:
+        kept = [item for item in items if not item.name.startswith("test_replay")]
+    unknown = [*(cases - {c.id for c in map(_case_of, kept) if c}), *(n for n in clauses if not _names_any(n, kept))]
+    if unknown:
+        raise pytest.UsageError(f"no case of the spec is of {', '.join(sorted(unknown))}: see spec/README.md")
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = kept
+
+
+def _case_of(item: pytest.Item) -> Case | Check | None:
+    callspec = getattr(item, "callspec", None)
+    return callspec.params.get("case") if callspec is not None else None
+
+
+def _in_any(case: Case | Check, names: list[str]) -> bool:
+    return any(clause == name or clause.split("-")[0] == name for clause in case.clauses for name in names)
+
+
+def _names_any(name: str, items: list[pytest.Item]) -> bool:
+    return any(_in_any(case, [name]) for case in map(_case_of, items) if case)
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Stops the servers. A required server that is missing, or a run that compared nothing, is no success."""
     run = session.config.stash[SESSION]
-    unsound = run.missing or run.not_started or (run.tally and exitstatus == 0 and not run.compared())
+    known = run.known.unmatched and not run.known.narrowed
+    unsound = run.missing or run.not_started or known or (run.tally and exitstatus == 0 and not run.compared())
     if unsound and exitstatus != pytest.ExitCode.INTERRUPTED:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -79,7 +123,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Prints what ran where, and the verdict."""
     run = config.stash[SESSION]
-    if run.tally or run.missing or run.not_started:
+    if run.tally or run.missing or run.not_started or run.outcomes:
         failed = len(terminalreporter.stats.get("failed", ())) + len(terminalreporter.stats.get("error", ()))
         for host in run.hosts if failed else ():
             if log := host.log_tail(LOG_LINES):
@@ -102,5 +146,11 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def run(pytestconfig: pytest.Config) -> Session:
-    """The run: hosts, witnesses and results."""
-    return pytestconfig.stash[SESSION]
+    """The run: hosts, witnesses and results. A port whose adapter does not say hello ends it."""
+    session = pytestconfig.stash[SESSION]
+    try:
+        session.groups  # noqa: B018 - starts what is tested
+    except PortError as error:
+        stderr = session.stderr_of_hello()
+        pytest.exit(f"--port: {error}" + (f"\nits standard error:\n{stderr}" if stderr else ""), returncode=1)
+    return session

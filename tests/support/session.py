@@ -13,7 +13,11 @@ from model.notation import write_operation
 from model.operation import Operation
 from tests.support import servers
 from tests.support.fake import FakeHost
+from tests.support.known import Known
 from tests.support.library import Library
+from tests.support.outcome import Outcome
+from tests.support.port.messages import Hello
+from tests.support.port.witness import Adapter, Asking, KeepingPort, Port
 from tests.support.trial import Divergence, Tally
 from tests.support.witness import LuaFiles, Model, OnHost, Scripts, Witness
 
@@ -31,6 +35,9 @@ class Choice:
     images: Sequence[str] = ()
     required: Sequence[str] = ()
     lua: Path | None = None
+    port: str | None = None  # the command of an adapter
+    level: str = "full"
+    port_timeout_s: float | None = None
 
 
 @dataclass
@@ -39,17 +46,20 @@ class Session:
 
     choice: Choice
     tally: dict[str, Tally] = field(default_factory=dict)  # group of witnesses → what the machine did on it
-    cases: dict[tuple[str, str], bool] = field(default_factory=dict)  # (case, witness) → passed
+    known: Known = field(default_factory=Known)
+    outcomes: list[Outcome] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     not_started: list[str] = field(default_factory=list)  # why, in words, for each server that was asked for
     _hosts: list[Any] | None = None
     _groups: dict[str, list[Witness]] | None = None
+    _adapter: Adapter | None = None
+    _adapters: list[Adapter] = field(default_factory=list)
 
     @property
     def hosts(self) -> list[Any]:
         """fakeredis and every real server, started."""
         if self._hosts is None:
-            self._hosts = [FakeHost()]
+            self._hosts = [] if self.choice.port else [FakeHost()]
             for start in self._starters():
                 try:
                     self._hosts.append(start())
@@ -59,7 +69,8 @@ class Session:
         return self._hosts
 
     def _starters(self) -> Iterable[Any]:
-        if not {"redis", "sync", "async"} & set(self.choice.suts) and not self.choice.required:
+        wanted = {"redis", "sync", "async"} & set(self.choice.suts) or self.choice.required or self.choice.port
+        if not wanted or (self.choice.port and self.hello.keeps_keys):
             return
         for url in self.choice.urls:
             yield lambda url=url: servers.connect(url)
@@ -81,6 +92,8 @@ class Session:
     @property
     def groups(self) -> dict[str, list[Witness]]:
         """The witnesses, in groups that run side by side: no two of a group share a key space."""
+        if self._groups is None and self.choice.port:
+            self._groups = {"port": self._ports()}
         if self._groups is None:
             own_lua = self.lua if self.choice.lua else None
             made: dict[str, list[Witness]] = {
@@ -96,6 +109,25 @@ class Session:
         return self._groups
 
     @property
+    def hello(self) -> Hello:
+        """What the port says of itself. Raises PortError."""
+        if self._adapter is None:
+            self._adapter = self.adapter()
+        return self._adapter.hello
+
+    def adapter(self) -> Adapter:
+        """An adapter of the port, not started yet; ``close`` ends it."""
+        assert self.choice.port is not None
+        self._adapters.append(Adapter(self.choice.port, self.choice.port_timeout_s))
+        return self._adapters[-1]
+
+    def _ports(self) -> list[Witness]:
+        if self.hello.keeps_keys:
+            assert self._adapter is not None
+            return [KeepingPort(self._adapter, self.choice.level)]
+        return [Port(self.adapter(), host, self.choice.level) for host in self.hosts]
+
+    @property
     def witnesses(self) -> list[Witness]:
         """All of them."""
         return [witness for group in self.groups.values() for witness in group]
@@ -107,16 +139,38 @@ class Session:
     def replay_command(self, divergence: Divergence) -> str:
         """A command that replays just this trace on just this witness."""
         kind, _, host = divergence.witness.rpartition("/")
-        words = ["redisq-conformance", "--sut", kind or (host if host in ("model", "fakeredis") else "redis")]
-        for option, values in (
-            ("--redis-url", self.choice.urls),
-            ("--redis-server", self.choice.binaries),
-            ("--redis-image", self.choice.images),
-            ("--lua", [self.choice.lua] if self.choice.lua else []),
-        ):
-            words += [word for value in values for word in (option, str(value))]
+        words = ["redisq-conformance"]
+        if self.choice.port:
+            words += ["--port", self.choice.port, "--level", self.choice.level]
+        else:
+            words += ["--sut", kind or (host if host in ("model", "fakeredis") else "redis")]
+        words += self._server_options()
+        if self.choice.lua:
+            words += ["--lua", str(self.choice.lua)]
         lines = [shlex.join([*words, "--replay", "/dev/stdin"]) + " <<'TRACE'", *trace_lines(divergence.operations)]
         return "\n".join([*lines, "TRACE"])
+
+    def _server_options(self) -> list[str]:
+        chosen = {
+            "--redis-url": self.choice.urls,
+            "--redis-server": self.choice.binaries,
+            "--redis-image": self.choice.images,
+        }
+        return [word for option, values in chosen.items() for value in values for word in (option, value)]
+
+    def case_command(self, case: str) -> str:
+        """A command that runs one case alone on the port."""
+        words = ["redisq-conformance", "--port", self.choice.port or "", "--level", self.choice.level, "--case", case]
+        return shlex.join([*words, *self._server_options()])
+
+    def stderr_of_hello(self) -> str:
+        """The same of an adapter that did not come so far."""
+        return self._adapters[0].stderr_tail() if self._adapters else ""
+
+    def stderr_of(self, system: str) -> str:
+        """The last lines that the adapter of that system wrote to its standard error."""
+        ports = [w for w in self.witnesses if isinstance(w, Asking) and w.name == system]
+        return ports[0].adapter.stderr_tail() if ports else ""
 
     def close(self) -> None:
         """Stops what was started."""
@@ -125,6 +179,8 @@ class Session:
                 witness.close()
             if isinstance(witness, OnHost):
                 witness.client.close()
+        for adapter in self._adapters:
+            adapter.end()
         for host in self._hosts or ():
             host.stop()
         self._hosts, self._groups = None, None

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from model.notation import difference
 from model.operation import PREFIX, Error, Operation, Reply, Unsupported, Value
 from model.run import World
 from model.state import Lock, State
+from tests.support.outcome import Failure, kind_of
 from tests.support.reached import reached
 from tests.support.trial import Divergence, Tally, Trial
-from tests.support.witness import OnHost, Witness, agree
+from tests.support.witness import OnHost, Witness
 
 WIDEST_MS = 200  # a bracket wider than this says nothing: the machine was too busy to judge
 
@@ -57,7 +57,7 @@ class ShiftedTrial(Trial):
             world, reply = self.world.step(self._at(operation, instant_ms))
             tried.append((world, reply))
             unasked = isinstance(got, Unsupported) and isinstance(reply, Error)
-            if (unasked or agree(reply, got)) and self._near(world, states, width_ms):
+            if (unasked or self.witness.agrees(operation, reply, got)) and self._near(world, states, width_ms):
                 break
         else:
             self._fail(operation, got, *tried[-1], states, width_ms)
@@ -101,7 +101,7 @@ class ShiftedTrial(Trial):
 
     def _rows(self, world: World, states: Mapping[bytes, State], width_ms: int) -> dict[bytes, list[str]]:
         return {
-            prefix: difference(_snapped(world.state(prefix), states[prefix], width_ms), states[prefix])
+            prefix: self.witness.difference(_snapped(world.state(prefix), states[prefix], width_ms), states[prefix])
             for prefix in self.prefixes
         }
 
@@ -117,7 +117,8 @@ class ShiftedTrial(Trial):
         self.steps.append((operation, expected))
         rows = self._rows(world, states, width_ms)
         rule = f"MODEL: reply and keys are the model's, within the {width_ms} ms that the clock cannot tell apart"
-        self._diverge(self.witness.name, operation, expected, got, rows, [rule])
+        found = Failure(kind_of(got, agrees=self.witness.agrees(operation, expected, got)), rules=(rule,))
+        self._diverge(self.witness.name, expected, got, rows, found)
 
 
 def _snapped(expected: State, got: State, width_ms: int) -> State:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import platform
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from importlib.metadata import version
 
 from model.operation import ARGV
-from tests.support.cases import CORRECTIONS
+from tests.support.cases import CLAUSES, CORRECTIONS
+from tests.support.outcome import FAILED, NOT_ASKED, PASSED, STATUSES
 from tests.support.reached import CORRECTIONS as SITUATIONS
 from tests.support.reached import below_floors
 from tests.support.session import Session
@@ -25,6 +26,10 @@ def lines(run: Session, *, stats: bool) -> Iterator[str]:
         yield f"server      NOT STARTED  {why}"
     for name in run.missing:
         yield f"server      {name:<12} MISSING, and required"
+    if run.choice.port and run.groups:
+        hello = run.hello
+        yield f"port        {hello.name} {hello.version} ({hello.language}), level {run.choice.level}"
+        yield f"declares    {', '.join(sorted(hello.capabilities)) or 'no capability'}"
     if run.choice.lua:
         yield f"scripts     {run.choice.lua}"
     operations: Counter[str] = Counter()
@@ -39,7 +44,8 @@ def lines(run: Session, *, stats: bool) -> Iterator[str]:
         yield f"compared    {witness:<24} {count:>9,} operations: the reply and every key"
     for op in (*ARGV, OTHER):
         yield f"operation   {op:<24} {operations[op]:>9,}"
-    for correction, title in CORRECTIONS.items():
+    yield from _clauses(run)
+    for correction, title in () if run.choice.port else CORRECTIONS.items():
         counts = f"{_cases(run, correction):<22} {_situations(reached, correction):>12}"
         yield f"correction  {correction:<4} {counts}  {title}"
     if stats:
@@ -63,16 +69,46 @@ def table(run: Session) -> Iterator[str]:
         yield f"| {host.name} | {host.version} | {host.clock.mode} | {cells} |"
 
 
+def _clauses(run: Session) -> Iterator[str]:
+    """A line for the clauses of each page; and one for each clause that is not kept, with its cases."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for outcome in run.outcomes:
+        for clause in outcome.clauses[:1]:
+            counts[clause.split("-")[0] if "-" in clause else "E"][outcome.status] += 1
+    for page, statuses in sorted(counts.items()):
+        line = ", ".join(f"{statuses[status]} {status}" for status in STATUSES if statuses[status])
+        yield f"clauses     {page:<10} {line}"
+    broken: dict[str, list[str]] = defaultdict(list)
+    for outcome in run.outcomes:
+        if outcome.status == FAILED:
+            for clause in outcome.clauses:
+                broken[clause].append(outcome.case)
+    for clause, cases in sorted(broken.items()):
+        capability = CLAUSES[clause].capability if clause in CLAUSES else None
+        needs = f" ({capability})" if capability else ""
+        yield f"BROKEN      {clause:<10} {CLAUSES[clause].title}{needs}: {', '.join(sorted(set(cases)))}"
+    for entry in sorted(run.known.unmatched) if not run.known.narrowed else ():
+        yield f"KNOWN FAILURE {entry} matches no case that ran: take it out of the file"
+
+
 def _cases(run: Session, correction: str) -> str:
-    results = [passed for (case, _), passed in run.cases.items() if case.split("-")[0] == correction]
+    results = [o.status for o in run.outcomes if o.clauses[:1] == (correction,) and o.status != NOT_ASKED]
     if not results:
         return "no case here"
-    return f"{sum(results)} of {len(results)} cases pass"
+    return f"{results.count(PASSED)} of {len(results)} cases pass"
 
 
 def _situations(reached: Counter[str], correction: str) -> str:
     count = sum(reached[situation] for situation, name in SITUATIONS.items() if name == correction)
     return f"{count:,} times" if correction in SITUATIONS.values() else ""
+
+
+def _of_port(run: Session) -> str:
+    where = ", ".join(host.name for host in run.hosts) or "its own keys alone: nothing that needs a server was asked"
+    statuses = Counter(outcome.status for outcome in run.outcomes)
+    cases = ", ".join(f"{statuses[status]} {status}" for status in STATUSES if statuses[status])
+    level = run.choice.level
+    return f"CONFORMS ({level}) on {where}: {cases}; {run.compared():,} operations compared, no difference"
 
 
 def _stats(run: Session) -> Iterator[str]:
@@ -92,8 +128,12 @@ def verdict(run: Session, failed: int) -> tuple[str, bool]:
         return f"INCOMPLETE: {len(run.not_started)} of the servers asked for could not be started", False
     if failed:
         return f"DOES NOT CONFORM: {failed} failed; each says which rule is broken, and how to replay it", False
+    if run.known.unmatched and not run.known.narrowed:
+        return f"DOES NOT CONFORM: known failures that match nothing: {', '.join(sorted(run.known.unmatched))}", False
     if not run.compared():
         return "NOTHING RAN", False
+    if run.choice.port:
+        return _of_port(run), True
     real = [host.name for host in run.hosts if host.name != "fakeredis"]
     where = f"on {', '.join(host.name for host in run.hosts)}"
     if not real and "model" not in run.choice.suts:

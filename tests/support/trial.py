@@ -7,30 +7,32 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from model import invariants
-from model.notation import difference, write, write_reply
+from model.notation import write_reply
 from model.operation import FOREIGN, Error, Operation, Reply, Unsupported
 from model.run import World
 from model.state import State
 from tests.support.explain import explain
+from tests.support.outcome import Failure, kind_of, lines_of
 from tests.support.reached import reached
-from tests.support.witness import Witness, agree
+from tests.support.witness import Witness
 
 
 class Divergence(AssertionError):
     """A witness did not do what the model does.
 
-    ``operations`` is the trace up to there, ``rules`` what it breaks, ``report`` all of it in words.
+    ``operations`` is the trace up to there, ``failure`` what was expected and what came, ``report`` it in words.
     """
 
-    def __init__(self, report: str, operations: Sequence[Operation], witness: str, rules: Sequence[str]) -> None:
-        super().__init__(report)
-        self.report = report
+    def __init__(self, failure: Failure, operations: Sequence[Operation], witness: str) -> None:
+        super().__init__(failure.report)
+        self.failure = failure
+        self.report = failure.report
         self.operations = list(operations)
         self.witness = witness
-        self.rules = list(rules)
+        self.rules = list(failure.rules)
 
 
 @dataclass
@@ -99,38 +101,48 @@ class Trial:
         if isinstance(got, Unsupported) and isinstance(reply, Error):
             return  # it cannot be asked this way, and nothing would have changed
         states = witness.read(self.prefixes)
-        rows = {prefix: difference(self.state(prefix), states[prefix]) for prefix in self.prefixes}
-        if not agree(reply, got) or any(rows.values()):
+        rows = {prefix: witness.difference(self.state(prefix), states[prefix]) for prefix in self.prefixes}
+        agrees = witness.agrees(operation, reply, got)
+        if not agrees or any(rows.values()):
             prefix = operation.prefix if operation.prefix in self.prefixes else self.prefixes[0]
             others_differ = any(found for other, found in rows.items() if other != prefix)
             want, have = self.state(prefix), states[prefix]
             rules = explain(operation, before, reply, got, want, have, others_differ, situations)
-            self._diverge(witness.name, operation, reply, got, rows, rules)
+            kind = kind_of(got, agrees=agrees)
+            found = Failure(kind, before=before.to_json(), want=want.to_json(), have=have.to_json(), rules=tuple(rules))
+            self._diverge(witness.name, reply, got, rows, found)
         self.tally.operations[witness.name, operation.op] += 1
 
     def _diverge(
         self,
         name: str,
-        operation: Operation,
         expected: Reply,
         got: Reply,
         rows: Mapping[bytes, Sequence[str]],
-        rules: Sequence[str],
+        found: Failure,
     ) -> None:
-        lines = [write(op, reply) for op, reply in self.steps]
+        lines = lines_of(self.steps)
         numbered = [f"  {number:>3}  {line}" for number, line in enumerate(lines[:-1], 1)]
-        verdict = "" if agree(expected, got) else f"   got {write_reply(got)}"
+        verdict = "" if found.kind in ("keys", "invariant") else f"   got {write_reply(got)}"
         numbered.append(f"> {len(lines):>3}  {lines[-1]}{verdict}")
         keys = [
             f"       {'' if len(self.prefixes) == 1 else prefix.decode('latin-1') + ' '}{row}"
             for prefix, found in rows.items()
             for row in found
         ]
-        report = [f"{name} differs from the model at step {len(lines)}, {operation.op}", ""]
+        report = [f"{name} differs from the model at step {len(lines)}, {self.steps[-1][0].op}", ""]
         report += ["       time   operation", *numbered, ""]
         report += ["keys that differ after that step:", *keys, ""] if keys else ["no key differs", ""]
-        report += [f"broken: {rule}" for rule in rules]
-        raise Divergence("\n".join(report), [operation for operation, _ in self.steps], name, rules)
+        report += [f"broken: {rule}" for rule in found.rules]
+        failure = replace(
+            found,
+            steps=lines,
+            expected=write_reply(expected),
+            got=write_reply(got),
+            keys=tuple(row.strip() for row in keys),
+            report="\n".join(report),
+        )
+        raise Divergence(failure, [operation for operation, _ in self.steps], name)
 
     def _check_invariants(self, operation: Operation, reply: Reply, prefix: bytes, after: State) -> None:
         """The model itself against what was written without looking at its steps; until something foreign wrote."""
@@ -139,4 +151,5 @@ class Trial:
         ledger = self.ledgers[prefix]
         broken = [*ledger.record(operation, reply), *invariants.of_state(after), *ledger.against(after)]
         if broken:
-            self._diverge("an invariant", operation, reply, reply, {}, broken)
+            found = Failure("invariant", want=after.to_json(), have=after.to_json(), rules=tuple(broken))
+            self._diverge("an invariant", reply, reply, {}, found)

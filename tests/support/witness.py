@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import redis
 
+from model.notation import difference
 from model.operation import ARGV, Delivery, Error, Fault, Ok, Operation, Reply
 from model.run import World
 from model.state import State
@@ -46,6 +47,18 @@ class Witness(ABC):
     def exact(self) -> bool:
         """Whether its clock stands where it is put, so that boundaries can be tested to the millisecond."""
         return self.host is None or self.host.clock.exact
+
+    def asked(self, operation: Operation, state: State) -> Operation | None:
+        """The operation as this witness can be asked it, or None; ``state`` is the model's before it."""
+        return operation
+
+    def agrees(self, operation: Operation, expected: Reply, got: Reply) -> bool:
+        """Whether the reply is the one expected."""
+        return agree(expected, got)
+
+    def difference(self, expected: State, got: State) -> list[str]:
+        """The keys that differ, a line each."""
+        return difference(expected, got)
 
     @abstractmethod
     def reset(self, now_ms: int) -> None:

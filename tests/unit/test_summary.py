@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tests.support.fake import FakeHost
+from tests.support.outcome import FAILED, NOT_ASKED, PASSED, Outcome
 from tests.support.session import Choice, Session
 from tests.support.summary import lines, table, verdict
 from tests.support.trial import Tally
@@ -16,7 +17,11 @@ def _run(**changes: object) -> Session:
     run._hosts = [FakeHost()]
     operations = Counter({("fakeredis", "claim"): 3, ("sync/fakeredis", "ack"): 1, ("fakeredis", "wait"): 1})
     run.tally = {"scripts": Tally(operations, Counter({"step": 100}))}
-    run.cases = {("E2-1", "fakeredis"): True, ("E2-1", "sync/fakeredis"): False}
+    run.outcomes = [
+        Outcome("E2-1", ("E2",), "", "fakeredis", PASSED),
+        Outcome("E2-1", ("E2",), "", "sync/fakeredis", FAILED),
+        Outcome("E3-2", ("E3",), "", "fakeredis", NOT_ASKED, "no clock"),
+    ]
     for name, value in changes.items():
         setattr(run, name, value)
     return run
@@ -31,7 +36,9 @@ def test_counts_by_witness_operation_and_correction() -> None:
         "operation   claim                            3",
         "operation   foreign writes and waits         1",
         "correction  E2   1 of 2 cases pass",
-        "correction  E5   no case here",
+        "correction  E3   no case here",
+        "clauses     E          1 passed, 1 failed, 1 not asked",
+        "BROKEN      E2         A parked lease can still be settled (park-revokes): E2-1",
         "redis-7.0    MISSING",
         "NOT STARTED  image: no daemon",
         "BELOW ITS FLOOR",
