@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
 PACKAGE = Path(__file__).parent
-NEEDED = ("fakeredis", "hypothesis", "lupa", "pytest", "redis", "time_machine")
+NEEDED = ("fakeredis", "hypothesis", "jsonschema", "lupa", "pytest", "redis", "time_machine")
 STDIN = ("-", "/dev/stdin")
 CONFORMS, DOES_NOT, USAGE = 0, 1, 2
 ABOUT = """\
@@ -25,6 +25,7 @@ Holds any system under test against the model: every reply, and every key after 
 
   redisq-conformance                          the package, on every server found on PATH or in an installed wheel
   redisq-conformance --sut redis --lua DIR    other script files, on those servers
+  redisq-conformance --port COMMAND           a port in any language, through its adapter (spec/port-protocol.md)
   redisq-conformance --replay FILE            one saved trace; - reads it from standard input
 """
 AFTER = "Options of pytest may follow, such as -x. Exit code: 0 conforms, 1 does not, 2 the command line is wrong."

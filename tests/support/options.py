@@ -30,6 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--redis-image", action="append", default=[], metavar="IMAGE", help="start this container image; repeatable")
     add("--require-servers", default="", metavar="NAMES", help="fail unless these are tested: fakeredis,redis-7.0,…")
     add("--port", metavar="COMMAND", help="test a port through its adapter (spec/port-protocol.md), nothing else")
+    add("--check-port", metavar="COMMAND", help="only hold the adapter's messages against the schema of the protocol")
     add("--level", choices=LEVELS, default="full", help="core: the original design as written; full: all corrections")
     add("--case", action="append", default=[], metavar="ID", help="only this case of the spec; repeatable")
     add("--clause", action="append", default=[], metavar="ID", help="only these clauses: CLAIM-7, CLAIM; repeatable")
@@ -82,15 +83,16 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With --replay, the replay and nothing else; with --case or --clause, those cases; else everything."""
     option = config.getoption
-    if not any(item.name.startswith("test_replay") for item in items):
+    if not any(item.name == "test_replay" for item in items):
         return  # not the suite
     cases, clauses = set(option("--case")), option("--clause")
-    if option("--replay"):
-        kept = [item for item in items if item.name.startswith("test_replay")]
+    alone = "test_replay" if option("--replay") else "test_check_port" if option("--check-port") else None
+    if alone:
+        kept = [item for item in items if item.name == alone]
     elif cases or clauses:
         kept = [item for item in items if (case := _case_of(item)) and (case.id in cases or _in_any(case, clauses))]
     else:
-        kept = [item for item in items if not item.name.startswith("test_replay")]
+        kept = [item for item in items if item.name not in ("test_replay", "test_check_port")]
     unknown = [*(cases - {c.id for c in map(_case_of, kept) if c}), *(n for n in clauses if not _names_any(n, kept))]
     if unknown:
         raise pytest.UsageError(f"no case of the spec is of {', '.join(sorted(unknown))}: see spec/README.md")
@@ -123,14 +125,14 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Prints what ran where, and the verdict."""
     run = config.stash[SESSION]
-    if run.tally or run.missing or run.not_started or run.outcomes:
+    if run.tally or run.missing or run.not_started or run.outcomes or run.checked:
         failed = len(terminalreporter.stats.get("failed", ())) + len(terminalreporter.stats.get("error", ()))
         for host in run.hosts if failed else ():
             if log := host.log_tail(LOG_LINES):
                 terminalreporter.section(f"log of {host.name}, its last lines")
                 terminalreporter.write_line(log)
         terminalreporter.section("redisq conformance")
-        for line in lines(run, stats=config.getoption("--stats")):
+        for line in () if config.getoption("--check-port") else lines(run, stats=config.getoption("--stats")):
             terminalreporter.write_line(line)
         for line in table(run) if config.getoption("--table") else ():
             terminalreporter.write_line(line)

@@ -48,6 +48,7 @@ class Session:
     tally: dict[str, Tally] = field(default_factory=dict)  # group of witnesses → what the machine did on it
     known: Known = field(default_factory=Known)
     outcomes: list[Outcome] = field(default_factory=list)
+    checked: str = ""  # what came of --check-port
     missing: list[str] = field(default_factory=list)
     not_started: list[str] = field(default_factory=list)  # why, in words, for each server that was asked for
     _hosts: list[Any] | None = None

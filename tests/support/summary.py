@@ -130,6 +130,8 @@ def verdict(run: Session, failed: int) -> tuple[str, bool]:
         return f"DOES NOT CONFORM: {failed} failed; each says which rule is broken, and how to replay it", False
     if run.known.unmatched and not run.known.narrowed:
         return f"DOES NOT CONFORM: known failures that match nothing: {', '.join(sorted(run.known.unmatched))}", False
+    if run.checked:
+        return run.checked, True
     if not run.compared():
         return "NOTHING RAN", False
     if run.choice.port:

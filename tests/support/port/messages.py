@@ -129,8 +129,8 @@ def _ok(value: Any, op: str) -> tuple[Reply, bytes | None]:
                 raise PortError("protocol", f"claim: {error}") from None
             return Ok(Delivery(group, payload)), token
         raise PortError("protocol", f'claim answers null or {{"group": …, "payload": …}}, not {_short(value)}')
-    if isinstance(value, int) and not isinstance(value, bool):
-        return Ok(value), None
+    if not isinstance(value, bool) and (isinstance(value, int) or (isinstance(value, float) and value.is_integer())):
+        return Ok(int(value)), None  # 1.0 is an integer of JSON
     raise PortError("protocol", f"{op} answers an integer (true is 1, false is 0), not {_short(value)}")
 
 
