@@ -66,12 +66,12 @@ def test_what_matches_nothing_is_named(tmp_path: Path) -> None:
 )
 def test_says_what_is_wrong_with_a_file(tmp_path: Path, text: str, says: str) -> None:
     """A file that cannot be used is refused, with the entry."""
-    with pytest.raises(KnownError, match="known.toml") as refused:
+    with pytest.raises(KnownError, match=r"known\.toml") as refused:
         known(tmp_path, text)
     assert says in str(refused.value)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     """It is named."""
-    with pytest.raises(KnownError, match="nowhere.toml"):
+    with pytest.raises(KnownError, match=r"nowhere\.toml"):
         Known.read(tmp_path / "nowhere.toml")

@@ -49,9 +49,8 @@ def adapter(tmp_path: Path, does: str) -> str:
 )
 def test_no_answer_is_named(tmp_path: Path, does: str, kind: str, says: str) -> None:
     """A hang, a crash, noise, a line without end, another id: each has its name, and what came is shown."""
-    process = Process(
-        adapter(tmp_path, f"print('on stderr', file=sys.stderr, flush=True); {does}"), 0.5 if "60" in does else 20
-    )
+    command = adapter(tmp_path, f"print('on stderr', file=sys.stderr, flush=True); {does}")
+    process = Process(command, 0.5 if "60" in does else 20)
     try:
         with pytest.raises(PortError) as failed:
             process.ask({"op": "hello"})
@@ -86,7 +85,7 @@ def test_a_large_message_both_ways(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["/nowhere/at/all", "", "'"])
 def test_a_command_that_cannot_start(command: str) -> None:
     """It is named."""
-    with pytest.raises(PortError, match="start: .*cannot be started"):
+    with pytest.raises(PortError, match=r"start: .*cannot be started"):
         Process(command, 1)
 
 
@@ -138,6 +137,7 @@ def test_hello_is_read_strictly(changes: Json, says: str) -> None:
     ("op", "answer", "due"),
     [
         ("ack", {"ok": 1}, Ok(1)),
+        ("ack", {"ok": 1.0}, Ok(1)),
         ("claim", {"ok": None}, Ok(None)),
         ("claim", {"ok": {"group": {"utf8": "g"}, "payload": {"b64": "/w=="}}}, Ok(Delivery(b"g", b"\xff"))),
         ("claim", {"error": {"code": "REDISQ_BADARG", "arguments": ["K"]}}, Error("REDISQ_BADARG", ("K",))),
@@ -158,7 +158,7 @@ def test_answers_are_read(op: str, answer: Json, due: object) -> None:
     [
         ("ack", {"ok": True}),
         ("ack", {"ok": None}),
-        ("ack", {"ok": 1.0}),
+        ("ack", {"ok": 1.5}),
         ("ack", {"ok": 1, "fault": "both"}),
         ("ack", {}),
         ("claim", {"ok": 1}),

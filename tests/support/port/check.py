@@ -6,7 +6,8 @@ It says nothing about the queue: only whether the adapter speaks the protocol, a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
@@ -31,7 +32,7 @@ def schema(name: str) -> Json:
 def validator(name: str, definition: str = "") -> Draft202012Validator:
     """A validator of a schema of the spec, or of one of its definitions."""
     everything = [(path.name, Resource.from_contents(schema(path.stem))) for path in sorted(SCHEMAS.glob("*.json"))]
-    registry: Registry[Json] = Registry().with_resources(everything)
+    registry: Registry[bool | Mapping[str, Any]] = Registry().with_resources(everything)
     where = f"{name}.json#/$defs/{definition}" if definition else f"{name}.json"
     return Draft202012Validator({"$ref": where}, registry=registry)
 
