@@ -1,0 +1,1 @@
+"""Ports: right ones, wrong ones, and what the suite says of each."""
