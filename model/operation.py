@@ -214,11 +214,13 @@ def reply_to_json(reply: Reply) -> Json:
 
 
 def tagged(data: bytes) -> Json:
-    """Bytes as ``{"utf8": …}`` where they are UTF-8, else as ``{"b64": …}``."""
+    """Bytes as ``{"utf8": …}`` where they are UTF-8 without NUL, at which C's strings end; else as ``{"b64": …}``."""
     try:
-        return {"utf8": data.decode()}
+        if b"\0" not in data:
+            return {"utf8": data.decode()}
     except UnicodeDecodeError:
-        return {"b64": base64.b64encode(data).decode()}
+        pass
+    return {"b64": base64.b64encode(data).decode()}
 
 
 def untagged(value: Any, name: str) -> bytes:
