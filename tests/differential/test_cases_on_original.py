@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from model.operation import Operation, Reply
+from model.state import State
 from tests.support.cases import CASES, CORRECTIONS, Case
 from tests.support.designs import designs
 from tests.support.fake import FakeHost
+from tests.support.levels import agrees, differing_keys
 from tests.support.original import Original
 from tests.support.shifted import replay
 from tests.support.witness import LuaFiles
@@ -16,11 +19,21 @@ NO_DIFFERENCE = {"E1-1", "E3-3", "E8-1", "E9-1", "E10-1", "E11-1"}
 NO_CASE = {"E5", "E8"}  # a check on a full server; the client's refusal
 
 
+class AtCore(Original):
+    """The original design, judged at level core."""
+
+    def agrees(self, operation: Operation, expected: Reply, got: Reply) -> bool:
+        return agrees("core", operation, expected, got)
+
+    def difference(self, expected: State, got: State) -> list[str]:
+        return differing_keys("core", expected, got)
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_original_differs_where_the_spec_says(case: Case) -> None:
     """The original first does something else at the step marked in the page, or nowhere if none is marked."""
     (original,) = (design for design in designs() if design.name == "original")
-    divergence = replay(case.operations, [Original(FakeHost(), LuaFiles(original.path, missing_ok=True), original)])
+    divergence = replay(case.operations, [AtCore(FakeHost(), LuaFiles(original.path, missing_ok=True), original)])
     at = len(divergence.operations) if divergence else None
     assert at == case.original_differs_at, divergence and divergence.report
 

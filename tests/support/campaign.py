@@ -30,10 +30,12 @@ def campaign(
     *,
     seed: int = 0,
     machine: type[QueueMachine] = QueueMachine,
+    shorten: bool = True,
 ) -> Divergence | None:
     """Runs the machine until so many operations were compared on each witness; a shrunk divergence, or None.
 
     Each round has a seed of its own, counted up from ``seed``: the same seed gives the same traces, everywhere.
+    ``shorten=False`` leaves the trace as it was found.
     """
     # Generation only: ``shrink`` does the rest faster, on the witness that failed alone.
     exact = all(witness.exact for witness in witnesses)
@@ -55,7 +57,7 @@ def campaign(
             run_state_machine_as_test(factory, settings=settings)  # type: ignore[arg-type]
         except (Divergence, Flaky):
             if setting.found is not None:
-                return _shrunk(setting.found, witnesses)
+                return _shrunk(setting.found, witnesses) if shorten else setting.found
             if setting.boundaries:
                 raise
             # Without a clock that can be set, the same choices need not lead to the same replies.

@@ -110,7 +110,7 @@ def _sections(text: str, name: str) -> Iterator[tuple[Clause, list[Case | Check]
 
 def _case(clause: Clause, kind: str, name: str, sentence: str, body: str) -> Case | Check:
     where = f"{clause.page}: {name}"
-    if not re.fullmatch(re.escape(clause.id) + ("-[0-9]+" if clause.id.startswith("E") else "[a-z]"), name):
+    if not re.fullmatch(re.escape(clause.id) + ("[a-z]" if "-" in clause.id else "-[0-9]+"), name):
         raise Malformed(f"{where}: the id of a case under {clause.id} begins with that and one letter")
     also = _ALSO.search(body)
     clauses = (clause.id, *(also[1].split(", ") if also else ()))

@@ -116,7 +116,7 @@ def foreign_commands(operation: Operation) -> list[tuple[object, ...]]:
         case "drop-entry":
             return [("ZREM", prefix + b":ready:" + _digits(args["tier"]), group)]
         case "set-entry":
-            return [("ZADD", prefix + b":ready:" + _digits(args["tier"]), args["score_ms"], group)]
+            return [("ZADD", prefix + b":ready:" + _digits(args["tier"]), operation["score_ms"], group)]
     raise AssertionError(f"{operation.op} is no foreign write")
 
 
@@ -125,8 +125,7 @@ def _digits(value: Value) -> bytes:
 
 
 def _crowd_commands(operation: Operation) -> Iterator[tuple[object, ...]]:
-    prefix, tier, args = operation.prefix, operation.args["tier"], operation.args
-    size = args["size"]
+    prefix, tier, size = operation.prefix, operation["tier"], operation["size"]
     assert isinstance(size, int)
     assert isinstance(tier, int)
     groups = crowd(tier, size)
@@ -137,9 +136,9 @@ def _crowd_commands(operation: Operation) -> Iterator[tuple[object, ...]]:
     yield "HDEL", prefix + b":prio", *groups
     if operation.op == "disperse":
         return
-    messages, visibility_ms = args["messages"], args["visibility_ms"]
+    messages, visibility_ms = operation["messages"], operation["visibility_ms"]
     assert isinstance(messages, int)
-    yield "ZADD", prefix + b":ready:" + _digits(tier), *(item for group in groups for item in (args["score_ms"], group))
+    yield "ZADD", prefix + b":ready:" + _digits(tier), *(item for group in groups for item in (operation["score_ms"], group))
     yield "HSET", prefix + b":prio", *(item for group in groups for item in (group, tier))
     for group in groups:
         if messages:

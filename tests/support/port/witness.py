@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from model.notation import difference
 from model.operation import ARGV, Fault, Json, Ok, Operation, Reply, Unsupported, tagged
 from model.state import PARKED, Lock, State
+from tests.support.levels import agrees, differing_keys
 from tests.support.port.asked import in_machine
 from tests.support.port.messages import HELLO, Hello, is_raw, read_state, reply, request
 from tests.support.port.process import PortError, Process
-from tests.support.witness import Host, OnHost, Witness, agree
+from tests.support.witness import Host, OnHost, Witness
 
-LEVELS = ("core", "full")
 RESTARTS = 20
 HELLO_SECONDS = 30.0
 
@@ -129,22 +129,11 @@ class Asking:
 
     def agrees(self, operation: Operation, expected: Reply, got: Reply) -> bool:
         """Whether the reply is the one expected at this level."""
-        if self.level == "core" and operation.op in ("publish", "nack") and isinstance(expected, Ok):
-            return isinstance(got, Ok)
-        return agree(expected, got)
+        return agrees(self.level, operation, expected, got)
 
     def difference(self, expected: State, got: State) -> list[str]:
         """The keys that differ at this level."""
-        return difference(*((_core(expected, got), _core(got, got)) if self.level == "core" else (expected, got)))
-
-
-def _core(state: State, got: State) -> State:
-    """Without what the original design does otherwise: the mark of a park, a field whose group is gone."""
-    locks = {
-        group: Lock(got.locks[group].value, lock.deadline_ms) if lock.value == PARKED and group in got.locks else lock
-        for group, lock in state.locks.items()
-    }
-    return replace(state, locks=locks, prio={g: value for g, value in state.prio.items() if g in state.queues})
+        return differing_keys(self.level, expected, got)
 
 
 class Port(Asking, OnHost):
