@@ -43,7 +43,7 @@ HELLO = {
     "takes_now_ms": True,
 }
 # The wire's name of what the library refuses under its own.
-WIRE = {"visibility": "px", "candidates": "K", "clock": "now"}
+WIRE = {"visibility": ["px"], "candidates": ["K"], "clock": ["now", "score"]}
 
 
 class Unsupported(Exception):
@@ -151,8 +151,8 @@ def main() -> None:
             except Unsupported as error:
                 answer = {"unsupported": str(error)}
             except InvalidArgument as error:
-                argument = WIRE.get(error.argument, error.argument)
-                answer = {"error": {"code": "REDISQ_BADARG", "arguments": [argument], "message": str(error)}}
+                arguments = WIRE.get(error.argument, [error.argument.removeprefix("lease.")])
+                answer = {"error": {"code": "REDISQ_BADARG", "arguments": arguments, "message": str(error)}}
             except Exception as error:  # of the client: its class, or the server's own first word
                 answer = {"error": {"code": str(error).split(" ", 1)[0] or type(error).__name__, "message": str(error)}}
             print(json.dumps({"id": request["id"], **answer}), flush=True)

@@ -7,6 +7,7 @@ says which capability a port needs to keep it. A clause has at least one case, w
     in the notation of ``model/notation.py``, each step with its reply. A line ``# the original differs: how`` stands
     under the step at which the original design first does something else, ``# also CLAUSE, …`` names further clauses
     that the case holds, and ``# capability: name`` one that this case alone needs.
+    ``# level: full`` stands where the original cannot be asked.
 ``check ID: sentence``
     what no trace can show (a full server, a lost reply), in words; ``tests/conformance`` does it by its id.
 
@@ -31,6 +32,7 @@ _CAPABILITY = re.compile(r"^Capability: `([\w-]+)`", re.MULTILINE)
 _ALSO = re.compile(r"^# also (.+)$", re.MULTILINE)
 _OWN_CAPABILITY = re.compile(r"^# capability: ([\w-]+)$", re.MULTILINE)
 ORIGINAL_DIFFERS = "# the original differs"
+UNASKED = "# level: full"
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class Case:
     original_differs_at: int | None  # step, from 1
     clauses: tuple[str, ...] = ()
     capability: str | None = None
+    unasked: bool = False  # of the original design
 
     @property
     def operations(self) -> list[Operation]:
@@ -62,7 +65,7 @@ class Case:
     @property
     def level(self) -> str:
         """``core`` where the original design does the same, else ``full``."""
-        return "core" if self.original_differs_at is None else "full"
+        return "core" if self.original_differs_at is None and not self.unasked else "full"
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,7 @@ def _case(clause: Clause, kind: str, name: str, sentence: str, body: str) -> Cas
     differs = next((at for at, line in enumerate(lines) if line.startswith(ORIGINAL_DIFFERS)), None)
     try:
         at = len(read_trace(lines[:differs])) if differs is not None else None
-        return Case(name, sentence, tuple(read_trace(lines)), at, clauses, capability)
+        return Case(name, sentence, tuple(read_trace(lines)), at, clauses, capability, UNASKED in lines)
     except Malformed as error:
         raise Malformed(f"{where}: {error}") from None
 

@@ -138,7 +138,8 @@ def _crowd_commands(operation: Operation) -> Iterator[tuple[object, ...]]:
         return
     messages, visibility_ms = operation["messages"], operation["visibility_ms"]
     assert isinstance(messages, int)
-    yield "ZADD", prefix + b":ready:" + _digits(tier), *(item for group in groups for item in (operation["score_ms"], group))
+    entries = [item for group in groups for item in (operation["score_ms"], group)]
+    yield "ZADD", prefix + b":ready:" + _digits(tier), *entries
     yield "HSET", prefix + b":prio", *(item for group in groups for item in (group, tier))
     for group in groups:
         if messages:

@@ -15,7 +15,7 @@ from typing import Any
 import redis
 import redis.asyncio
 
-from model.operation import NAMES, Delivery, Error, Ok, Operation, Reply, Unsupported, Value
+from model.operation import Delivery, Error, Ok, Operation, Reply, Unsupported, Value
 from model.state import State
 from redisq import AsyncRedisTransport, InvalidArgument, Lease, RedisTransport
 from redisq.keys import decode, encode
@@ -23,7 +23,8 @@ from redisq.scripts import SCRIPTS, Script
 from tests.support.witness import Host, LuaFiles, OnHost, reply_of_error
 
 Held = tuple[bytes, bytes, bytes]  # prefix, group, token of the trace
-WIRE_NAMES = {api: wire for wire, api in NAMES.items()} | {"visibility": "px", "delay": "delay", "clock": "now"}
+# What the library calls otherwise than the wire; a clock is one of two arguments.
+WIRE_NAMES = {"visibility": ("px",), "candidates": ("K",), "clock": ("now", "score")}
 
 
 class Inexpressible(Exception):
@@ -63,7 +64,7 @@ class Library(OnHost):
         except Inexpressible as error:
             return Unsupported(str(error))
         except InvalidArgument as error:
-            return Error("REDISQ_BADARG", (WIRE_NAMES.get(error.argument, error.argument),))
+            return Error("REDISQ_BADARG", WIRE_NAMES.get(error.argument, (error.argument.removeprefix("lease."),)))
         except redis.RedisError as error:
             return reply_of_error(error, operation.op)
 

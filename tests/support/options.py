@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.cases import Case, Check
-from tests.support.levels import LEVELS
 from tests.support.known import Known, KnownError
+from tests.support.levels import LEVELS
 from tests.support.port.process import PortError
 from tests.support.session import SUTS, Choice, Session
 from tests.support.summary import lines, table, verdict

@@ -2,6 +2,7 @@
 #ifndef REDISQ_H
 #define REDISQ_H
 
+#include <limits.h>
 #include <stddef.h>
 
 typedef struct redisq redisq;
@@ -23,7 +24,7 @@ typedef struct {
   const char *error;
 } redisq_reply;
 
-#define REDISQ_SERVER_CLOCK (-1LL) /* as now_ms or score_ms */
+#define REDISQ_SERVER_CLOCK LLONG_MIN /* as now_ms or score_ms; no instant */
 
 /* Connects to a server, and keeps a copy of the prefix. A user, a password and a database may be NULL, NULL and 0.
  * NULL if the server cannot be reached or refuses; `error` then holds why. */

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from model.notation import difference
 from model.operation import ARGV, Fault, Json, Ok, Operation, Reply, Unsupported, tagged
-from model.state import PARKED, Lock, State
+from model.state import State
 from tests.support.levels import agrees, differing_keys
 from tests.support.port.asked import in_machine
 from tests.support.port.messages import HELLO, Hello, is_raw, read_state, reply, request

@@ -66,7 +66,7 @@ export class Queue {
 
   /** Appends a message to its group; resolves to the number of messages the group then holds. */
   async publish(group: Bytes, payload: Bytes, priority = 0): Promise<number> {
-    const score = this.arrival ? this.now() : "0";
+    const score = this.arrival ? this.now("score") : "0";
     const tier = String(Math.min(4, Math.max(0, integer("priority", priority))));
     return (await this.call("publish", bytes("group", group), Buffer.from(payload), tier, score)) as number;
   }
@@ -103,8 +103,8 @@ export class Queue {
     return call(this.client, name, this.route, [this.prefix, ...argv]);
   }
 
-  private now(): string {
-    return this.clock === undefined ? "" : milliseconds("now", this.clock(), 0);
+  private now(argument = "now"): string {
+    return this.clock === undefined ? "" : milliseconds(argument, this.clock(), 0);
   }
 }
 
@@ -123,5 +123,5 @@ function integer(argument: string, value: number, least = -Infinity, most = Infi
 }
 
 function milliseconds(argument: string, value: number, least: number): string {
-  return String(integer(argument, value, least, argument === "now" ? 1e15 - 1 : LONGEST_MS));
+  return String(integer(argument, value, least, ["now", "score"].includes(argument) ? 1e15 - 1 : LONGEST_MS));
 }
