@@ -77,7 +77,11 @@ class Check:
     text: str
     clauses: tuple[str, ...] = ()
     capability: str | None = None
-    level = "full"
+
+    @property
+    def level(self) -> str:
+        """``full`` where it takes a correction of the original design."""
+        return "full" if self.capability else "core"
 
 
 @dataclass(frozen=True)

@@ -119,6 +119,18 @@ class VirtualClock(Clock):
             if shown_ms != old_ms or time.monotonic() > give_up:
                 raise ClockError(f"TIME shows {shown_ms} ms, not {ms} ms that was set (before: {old_ms} ms)")
 
+    @contextlib.contextmanager
+    def released(self) -> Iterator[None]:
+        """Within it the server's clock is the machine's and runs; afterwards it stands where it stood before."""
+        self._file.write(0)
+        try:
+            yield
+        finally:
+            self._read_keys(None)
+            self._file.write(self._ms)
+            while server_ms(self._client) != self._ms:
+                pass  # as in set_ms: the server looks at its clock once in a while
+
     def _read_keys(self, touch: Iterable[bytes | str] | None) -> None:
         if touch is None:
             for _ in self._client.scan_iter(count=1000):  # SCAN deletes each key it meets whose time is up

@@ -15,7 +15,7 @@ from tests.support import servers
 from tests.support.fake import FakeHost
 from tests.support.known import Known
 from tests.support.library import Library
-from tests.support.outcome import Outcome
+from tests.support.outcome import KNOWN, PASSED, Outcome
 from tests.support.port.messages import Hello
 from tests.support.port.witness import Adapter, Asking, KeepingPort, Port
 from tests.support.trial import Divergence, Tally
@@ -132,6 +132,10 @@ class Session:
     def witnesses(self) -> list[Witness]:
         """All of them."""
         return [witness for group in self.groups.values() for witness in group]
+
+    def ran(self) -> bool:
+        """Whether anything was asked of anybody."""
+        return bool(self.compared() or any(outcome.status in (PASSED, KNOWN) for outcome in self.outcomes))
 
     def compared(self) -> int:
         """Operations compared by the machine, on all witnesses together."""

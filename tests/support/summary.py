@@ -132,7 +132,7 @@ def verdict(run: Session, failed: int) -> tuple[str, bool]:
         return f"DOES NOT CONFORM: known failures that match nothing: {', '.join(sorted(run.known.unmatched))}", False
     if run.checked:
         return run.checked, True
-    if not run.compared():
+    if not run.ran():
         return "NOTHING RAN", False
     if run.choice.port:
         return _of_port(run), True

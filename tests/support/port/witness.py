@@ -142,7 +142,8 @@ class Port(Asking, OnHost):
         OnHost.__init__(self, host, f"port/{host.name}")
         Asking.__init__(self, adapter, level)
         self.url: str = host.url  # type: ignore[attr-defined]
-        self.opened: tuple[Process | None, bytes] = (None, b"")
+        self.using = self.url  # or another way to the same server
+        self.opened: tuple[Process | None, bytes, str] = (None, b"", "")
 
     def reset(self, now_ms: int) -> None:
         super().reset(now_ms)
@@ -159,13 +160,14 @@ class Port(Asking, OnHost):
         return self.ask(operation)
 
     def open(self, prefix: bytes, url: str | None = None) -> None:
-        """Has the adapter work under that prefix. Raises PortError."""
-        if (self.opened == (self.adapter.process, prefix) and url is None) or not prefix:
+        """Has the adapter work under that prefix; from now on by `url`, if one is given. Raises PortError."""
+        self.using = url or self.using
+        if self.opened == (self.adapter.process, prefix, self.using) or not prefix:
             return  # an empty prefix stands in a malformed call alone
-        answer = self.adapter.ask({"op": "open", "url": url or self.url, "prefix": tagged(prefix)})
+        answer = self.adapter.ask({"op": "open", "url": self.using, "prefix": tagged(prefix)})
         if "ok" not in answer:
             raise PortError("protocol", f'open is answered {{"ok": null}}, not {answer!r:.200}')
-        self.opened = (self.adapter.process if url is None else None, prefix)
+        self.opened = (self.adapter.process, prefix, self.using)
 
     def read(self, prefixes: Iterable[bytes]) -> Mapping[bytes, State]:
         return {prefix: self.named(state) for prefix, state in super().read(prefixes).items()}

@@ -1,0 +1,38 @@
+"""The checks of the spec on a port: what needs a full server, users without rights, or commands held up."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.cases import CHECKS, Check
+from tests.support.judge import record, settle
+from tests.support.outcome import Failure, Outcome
+from tests.support.port import checks
+from tests.support.port.asked import why_not
+from tests.support.port.checks.rig import NotAsked
+from tests.support.port.process import PortError
+from tests.support.port.witness import Asking, Port
+from tests.support.session import Session
+from tests.support.trial import Divergence
+
+
+@pytest.mark.parametrize("case", CHECKS, ids=lambda case: case.id)
+def test_check(run: Session, case: Check) -> None:
+    """What stands in the page happens, and nothing is lost."""
+    settle([_try(run, case, witness) for witness in run.witnesses if isinstance(witness, Asking)])
+
+
+def _try(run: Session, case: Check, witness: Asking) -> Outcome:
+    name = witness.name
+    why = why_not(case, witness.adapter.hello, witness.level)
+    if not isinstance(witness, Port) or why or not witness.exact:
+        return record(run, case, name, why=why or "no server with a virtual clock")
+    try:
+        checks.CHECKS[case.id](witness)
+    except Divergence as divergence:
+        return record(run, case, name, divergence)
+    except NotAsked as error:
+        return record(run, case, name, why=str(error))
+    except PortError as error:
+        return record(run, case, name, Failure(error.kind, report=str(error)))
+    return record(run, case, name)
