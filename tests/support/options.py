@@ -10,6 +10,7 @@ from tests.support.cases import Case, Check
 from tests.support.known import Known, KnownError
 from tests.support.levels import LEVELS
 from tests.support.port.process import PortError
+from tests.support.report import WRITERS, write_reports
 from tests.support.session import SUTS, Choice, Session
 from tests.support.summary import lines, table, verdict
 
@@ -36,6 +37,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--clause", action="append", default=[], metavar="ID", help="only these clauses: CLAIM-7, CLAIM; repeatable")
     add("--known-failures", type=Path, metavar="FILE", help="cases that fail, each with its kind and reason (TOML)")
     add("--port-timeout", type=float, metavar="SECONDS", help="for each answer; default: 10, and 30 for hello")
+    add("--report-json", type=Path, metavar="FILE", help="write all results (spec/schemas/report.json)")
+    add("--report-html", type=Path, metavar="FILE", help="write all results as one page")
+    add("--report-badge", type=Path, metavar="FILE", help="write a badge in the endpoint format of shields.io")
     add("--lua", type=Path, metavar="DIR", help="test the five script files of this folder")
     add(
         "--profile",
@@ -119,6 +123,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Stops the servers. A required server that is missing, or a run that compared nothing, is no success."""
     run = session.config.stash[SESSION]
     known = run.known.unmatched and not run.known.narrowed
+    files = {name: session.config.getoption(name) for name in WRITERS}
+    write_reports(run, session.testsfailed, files, run.ended or str(session.shouldstop or ""))
     unsound = run.missing or run.not_started or known or (run.tally and exitstatus == 0 and not run.ran())
     if unsound and exitstatus != pytest.ExitCode.INTERRUPTED:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -156,5 +162,6 @@ def run(pytestconfig: pytest.Config) -> Session:
         session.groups  # noqa: B018 - starts what is tested
     except PortError as error:
         stderr = session.stderr_of_hello()
+        session.ended = f"the port did not come so far: {error}"
         pytest.exit(f"--port: {error}" + (f"\nits standard error:\n{stderr}" if stderr else ""), returncode=1)
     return session

@@ -48,6 +48,7 @@ class Session:
     tally: dict[str, Tally] = field(default_factory=dict)  # group of witnesses → what the machine did on it
     known: Known = field(default_factory=Known)
     outcomes: list[Outcome] = field(default_factory=list)
+    ended: str = ""  # why the run ended early
     checked: str = ""  # what came of --check-port
     missing: list[str] = field(default_factory=list)
     not_started: list[str] = field(default_factory=list)  # why, in words, for each server that was asked for
@@ -55,6 +56,11 @@ class Session:
     _groups: dict[str, list[Witness]] | None = None
     _adapter: Adapter | None = None
     _adapters: list[Adapter] = field(default_factory=list)
+
+    @property
+    def started(self) -> bool:
+        """Whether the hosts were started."""
+        return self._hosts is not None
 
     @property
     def hosts(self) -> list[Any]:

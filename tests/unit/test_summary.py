@@ -59,7 +59,7 @@ def test_only_a_run_that_compared_and_did_not_fail_conforms() -> None:
         (_run(), 1, "DOES NOT CONFORM"),
         (_run(missing=["redis-7.0"]), 0, "INCOMPLETE: required and not found: redis-7.0"),
         (_run(not_started=["image: no daemon"]), 0, "INCOMPLETE: 1 of the servers asked for"),
-        (_run(tally={}), 0, "NOTHING RAN"),
+        (_run(tally={}, outcomes=[]), 0, "NOTHING RAN"),
     ):
         text, good = verdict(run, failed)
         assert not good
