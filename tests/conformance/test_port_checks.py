@@ -19,10 +19,11 @@ from tests.support.trial import Divergence
 @pytest.mark.parametrize("case", CHECKS, ids=lambda case: case.id)
 def test_check(run: Session, case: Check) -> None:
     """What stands in the page happens, and nothing is lost."""
-    settle([_try(run, case, witness) for witness in run.witnesses if isinstance(witness, Asking)])
+    settle([try_check(run, case, witness) for witness in run.witnesses if isinstance(witness, Asking)])
 
 
-def _try(run: Session, case: Check, witness: Asking) -> Outcome:
+def try_check(run: Session, case: Check, witness: Asking) -> Outcome:
+    """Does a check of the spec to a port, and records the outcome."""
     name = witness.name
     why = why_not(case, witness.adapter.hello, witness.level)
     if not isinstance(witness, Port) or why or not witness.exact:

@@ -24,7 +24,7 @@ def try_case(run: Session, case: Case, witness: Witness) -> Outcome:
         hello = witness.adapter.hello
         if why := why_not(case, hello, witness.level):
             return record(run, case, witness.name, why=why)
-        operations = as_asked(case, hello)
+        operations = as_asked(case, hello, witness.level)
     return record(run, case, witness.name, replay(operations, [witness], run.tally.setdefault("cases", Tally())))
 
 

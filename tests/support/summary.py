@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from importlib.metadata import version
 
-from model.operation import ARGV
+from model.operation import ARGV, CAPABILITIES
 from tests.support.cases import CLAUSES, CORRECTIONS
 from tests.support.outcome import FAILED, NOT_ASKED, PASSED, STATUSES
 from tests.support.reached import CORRECTIONS as SITUATIONS
@@ -87,6 +87,10 @@ def _clauses(run: Session) -> Iterator[str]:
         capability = CLAUSES[clause].capability if clause in CLAUSES else None
         needs = f" ({capability})" if capability else ""
         yield f"BROKEN      {clause:<10} {CLAUSES[clause].title}{needs}: {', '.join(sorted(set(cases)))}"
+    for capability in CAPABILITIES if run.choice.port and broken else ():
+        lacking = [clause for clause in broken if CLAUSES[clause].capability == capability]
+        if lacking and capability not in run.hello.capabilities:
+            yield f"LACKS       {capability}, which it does not declare: {', '.join(sorted(lacking))}"
     for entry in sorted(run.known.unmatched) if not run.known.narrowed else ():
         yield f"KNOWN FAILURE {entry} matches no case that ran: take it out of the file"
 

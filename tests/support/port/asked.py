@@ -44,9 +44,10 @@ def _needed(case: Case | Check) -> list[str]:
     return needs(case) if isinstance(case, Case) else [case.capability] if case.capability else []
 
 
-def as_asked(case: Case, hello: Hello) -> list[Operation]:
+def as_asked(case: Case, hello: Hello, level: str) -> list[Operation]:
     """The trace as this port is asked it: with the server's time as ``now_ms`` where the port takes it from outside."""
-    if "server-clock" in hello.capabilities or case.capability in OF_THE_SERVERS_CLOCK:
+    lacks = level == "full" and case.capability in OF_THE_SERVERS_CLOCK
+    if "server-clock" in hello.capabilities or lacks:
         return case.operations
     return [_with_now(operation) for operation in case.operations]
 

@@ -1,0 +1,110 @@
+"""The suite on ports: it rejects each wrong one, by the cases named for it, and takes the right ones."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conformance.test_port_checks import try_check
+from tests.ports.zoo import protocol, queue
+from tests.support.cases import CASES, CHECKS, CLAUSES
+from tests.support.judge import try_case
+from tests.support.options import SESSION
+from tests.support.outcome import FAILED, KINDS, NOT_ASKED, PASSED, Outcome
+from tests.support.port.witness import Port
+from tests.support.running import BaseServer
+from tests.support.session import Choice, Session
+
+PYTHON = sys.executable
+HERE = Path(__file__).parent
+BY_ID: dict[str, Any] = {case.id: case for cases in (CASES, CHECKS) for case in cases}
+WRONG = {**queue.WRONG, **protocol.WRONG}
+
+
+@pytest.fixture(scope="module")
+def host(pytestconfig: pytest.Config) -> BaseServer:
+    """A real server with a virtual clock, of those that the run found."""
+    found = [host for host in pytestconfig.stash[SESSION].hosts if host.name != "fakeredis" and host.clock.exact]
+    if not found:
+        pytest.skip("no server with a virtual clock")
+    server: BaseServer = found[0]
+    return server
+
+
+@pytest.fixture
+def session(host: BaseServer) -> Iterator[Any]:
+    """Makes the run of a port on that server; what it started is ended."""
+    made: list[Session] = []
+
+    def make(command: str, level: str = "full", timeout_s: float | None = None) -> Session:
+        made.append(Session(Choice(port=command, level=level, port_timeout_s=timeout_s), _hosts=[host]))
+        return made[-1]
+
+    yield make
+    for run in made:
+        run._hosts = []
+        run.close()
+
+
+def asked(run: Session, *names: str) -> list[Outcome]:
+    """The outcomes of these cases of the spec."""
+    (port,) = run.witnesses
+    assert isinstance(port, Port)
+    return [(try_check if BY_ID[name] in CHECKS else try_case)(run, BY_ID[name], port) for name in names]
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_port_is_rejected(session: Any, name: str) -> None:
+    """Each case named for it fails, in the way it should, and the report names the clause."""
+    wrong = WRONG[name]
+    run = session(f"{PYTHON} -m tests.ports.zoo {name}", timeout_s=2.0 if name == "Hangs" else None)
+    for outcome in asked(run, *wrong.rejected_by):
+        assert outcome.status == FAILED, f"{name} passes {outcome.case}: {outcome.sentence}"
+        assert outcome.failure is not None
+        kind = getattr(wrong, "kind", None)
+        assert (
+            outcome.failure.kind == kind if kind else outcome.failure.kind in ("reply", "keys", "check", "unsupported")
+        )
+        clause = outcome.clauses[0]
+        assert f"breaks {clause} {CLAUSES[clause].title}" in outcome.failure.report
+
+
+@pytest.mark.parametrize(
+    ("command", "level"),
+    [
+        (f"{PYTHON} -m tests.ports.zoo Right", "full"),
+        (f"{PYTHON} -m tests.ports.zoo Original", "core"),
+        (f"{PYTHON} {HERE / 'python.py'}", "full"),
+        (f"{PYTHON} {HERE / 'python.py'} --async", "full"),
+    ],
+    ids=["right", "original", "python", "asyncio"],
+)
+def test_right_port_is_taken(session: Any, command: str, level: str) -> None:
+    """Every case and every check passes, and all are asked at level full."""
+    run = session(command, level)
+    outcomes = asked(run, *BY_ID)
+    assert [outcome for outcome in outcomes if outcome.status == FAILED] == []
+    not_asked = [outcome.case for outcome in outcomes if outcome.status == NOT_ASKED]
+    assert not not_asked if level == "full" else all(BY_ID[name].level == "full" for name in not_asked)
+    assert sum(outcome.status == PASSED for outcome in outcomes) > 100
+
+
+def test_the_original_is_told_what_it_lacks(session: Any) -> None:
+    """At level full it fails at least a case of each capability, each with its trace."""
+    run = session(f"{PYTHON} -m tests.ports.zoo Original")
+    lacking = [name for name, case in BY_ID.items() if case.level == "full" and case.capability]
+    told = {BY_ID[outcome.case].capability for outcome in asked(run, *lacking) if outcome.failure}
+    assert told == {clause.capability for clause in CLAUSES.values()} - {None}
+    for outcome in run.outcomes:
+        assert outcome.failure is None or outcome.failure.steps, outcome
+
+
+def test_every_kind_of_accident_is_in_the_zoo() -> None:
+    """Each way not to answer has a port that does it, and the zoo is large enough to say something."""
+    kinds = {port.kind for port in protocol.WRONG.values()}
+    assert kinds >= set(KINDS) - {"reply", "keys", "check", "invariant", "start"}
+    assert len(queue.WRONG) >= 20

@@ -1,0 +1,1 @@
+"""Wrong ports: each breaks one promise, as real clients have, and the suite must say which."""
