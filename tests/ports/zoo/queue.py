@@ -263,7 +263,7 @@ class UncheckedArguments(Port):
 class OneWindow(Port):
     """Looks at one page only."""
 
-    rejected_by = ("CLAIM-14a", "CLAIM-17b", "E3-1")
+    rejected_by = ("CLAIM-14a", "CLAIM-17b")
     edits = (("claim", "more = not payload and #page == 2 * K", "more = false"),)
 
 
