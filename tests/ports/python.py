@@ -128,7 +128,7 @@ def main() -> None:
     parser.add_argument("--async", action="store_true", dest="asynchronous")
     asynchronous: bool = parser.parse_args().asynchronous
     with asyncio.Runner() as runner:
-        adapter = Adapter(lambda r: runner.run(_awaited(r)) if inspect.isawaitable(r) else r, asynchronous=asynchronous)
+        adapter = Adapter(lambda r: runner.run(r) if inspect.iscoroutine(r) else r, asynchronous=asynchronous)
         for line in sys.stdin:
             request = json.loads(line)
             try:
@@ -140,13 +140,9 @@ def main() -> None:
             except InvalidArgument as error:
                 arguments = WIRE.get(error.argument, [error.argument.removeprefix("lease.")])
                 answer = {"error": {"code": "REDISQ_BADARG", "arguments": arguments, "message": str(error)}}
-            except Exception as error:  # of the client: its class, or the server's own first word
+            except Exception as error:  # the server's own first word, or the client's class
                 answer = {"error": {"code": str(error).split(" ", 1)[0] or type(error).__name__, "message": str(error)}}
             print(json.dumps({"id": request["id"], **answer}), flush=True)
-
-
-async def _awaited(awaitable: Any) -> Any:
-    return await awaitable
 
 
 if __name__ == "__main__":
