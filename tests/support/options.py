@@ -135,7 +135,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     run = config.stash[SESSION]
     if run.tally or run.missing or run.not_started or run.outcomes or run.checked:
         failed = len(terminalreporter.stats.get("failed", ())) + len(terminalreporter.stats.get("error", ()))
-        for host in run.hosts if failed else ():
+        for host in run.hosts if failed and not run.choice.port else ():
             if log := host.log_tail(LOG_LINES):
                 terminalreporter.section(f"log of {host.name}, its last lines")
                 terminalreporter.write_line(log)

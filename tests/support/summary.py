@@ -42,7 +42,7 @@ def lines(run: Session, *, stats: bool) -> Iterator[str]:
         reached += tally.reached
     for witness, count in compared.items():
         yield f"compared    {witness:<24} {count:>9,} operations: the reply and every key"
-    for op in (*ARGV, OTHER):
+    for op in (*ARGV, OTHER) if operations else ():
         yield f"operation   {op:<24} {operations[op]:>9,}"
     yield from _clauses(run)
     for correction, title in () if run.choice.port else CORRECTIONS.items():

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import model.__main__ as oracle
+from model.operation import CAPABILITIES
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "spec" / "oracle.md").read_text(encoding="utf-8")
@@ -85,3 +86,13 @@ def test_answers_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     sys.modules.pop("model.__main__")
     runpy.run_module("model", run_name="__main__")
     assert capsys.readouterr().out == '{"id": 7, "ok": null}\n{"id": null, "ok": null}\n'
+
+
+def test_speaks_the_port_protocol() -> None:
+    """It says hello with every capability and that it keeps its own keys; open and close do nothing."""
+    asked = oracle.Oracle()
+    hello = asked.answer(b'{"id": 1, "op": "hello", "protocols": [1]}')
+    assert (hello["id"], hello["ok"]["protocol"], hello["ok"]["state"]) == (1, 1, True)
+    assert hello["ok"]["capabilities"] == list(CAPABILITIES)
+    for op in ("open", "close"):
+        assert asked.answer(json.dumps({"id": 2, "op": op, "url": "redis://x"}).encode()) == {"id": 2, "ok": None}
