@@ -12,6 +12,7 @@ STATUSES = (PASSED, FAILED, KNOWN, NOT_ASKED)
 # What an answer that is none can be; the first word of its fault.
 FAULTS = ("start", "hang", "crash", "garbage", "oversized", "protocol", "unsupported")
 KINDS = ("reply", "keys", *FAULTS, "fault", "invariant", "check")
+LONGEST_TEXT = 1_000  # characters of what a port answered, as it is shown
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,11 @@ def kind_of(got: Reply, *, agrees: bool) -> str:
         first = got.what.split(":", 1)[0]
         return first if first in FAULTS else "fault"
     return "keys" if agrees else "reply"
+
+
+def cut(text: str) -> str:
+    """A text of somebody else's, short enough to be read."""
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}… ({len(text):,} characters)"
 
 
 def lines_of(steps: list[tuple[Operation, Reply]]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from model.operation import FOREIGN, Error, Operation, Reply, Unsupported
 from model.run import World
 from model.state import State
 from tests.support.explain import explain
-from tests.support.outcome import Failure, kind_of, lines_of
+from tests.support.outcome import Failure, cut, kind_of, lines_of
 from tests.support.reached import reached
 from tests.support.witness import Witness
 
@@ -97,10 +97,9 @@ class Trial:
     def _compare(
         self, witness: Witness, operation: Operation, before: State, reply: Reply, situations: frozenset[str]
     ) -> None:
-        got = witness.do(operation)
+        got, states = witness.observe(operation, self.prefixes)
         if isinstance(got, Unsupported) and isinstance(reply, Error):
             return  # it cannot be asked this way, and nothing would have changed
-        states = witness.read(self.prefixes)
         rows = {prefix: witness.difference(self.state(prefix), states[prefix]) for prefix in self.prefixes}
         agrees = witness.agrees(operation, reply, got)
         if not agrees or any(rows.values()):
@@ -123,7 +122,8 @@ class Trial:
     ) -> None:
         lines = lines_of(self.steps)
         numbered = [f"  {number:>3}  {line}" for number, line in enumerate(lines[:-1], 1)]
-        verdict = "" if found.kind in ("keys", "invariant") else f"   got {write_reply(got)}"
+        came = cut(write_reply(got))
+        verdict = "" if found.kind in ("keys", "invariant") else f"   got {came}"
         numbered.append(f"> {len(lines):>3}  {lines[-1]}{verdict}")
         keys = [
             f"       {'' if len(self.prefixes) == 1 else prefix.decode('latin-1') + ' '}{row}"
@@ -138,7 +138,7 @@ class Trial:
             found,
             steps=lines,
             expected=write_reply(expected),
-            got=write_reply(got),
+            got=came,
             keys=tuple(row.strip() for row in keys),
             report="\n".join(report),
         )

@@ -68,6 +68,10 @@ class Witness(ABC):
     def do(self, operation: Operation) -> Reply:
         """Perform the operation at its time."""
 
+    def observe(self, operation: Operation, prefixes: Iterable[bytes]) -> tuple[Reply, Mapping[bytes, State]]:
+        """Perform the operation, and read: the reply, and the key space after it."""
+        return self.do(operation), self.read(prefixes)
+
     @abstractmethod
     def read(self, prefixes: Iterable[bytes]) -> Mapping[bytes, State]:
         """The key space of each prefix as it stands; keys of none of them are strays of the first."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from model.operation import Delivery, Error, Fault, Json, Ok, Operation, Unsupported
+from model.state import State
 from tests.support.port.check import check, mistakes_in
 from tests.support.port.messages import Hello, reply, request
 from tests.support.port.process import PortError, Process
@@ -43,7 +44,9 @@ def adapter(tmp_path: Path, does: str) -> str:
         ("print('[' * 10**6)", "garbage", "nested too deeply"),
         ('print(\'{"id": 1, "ok": NaN}\')', "garbage", "NaN"),
         ("sys.stdout.write('x' * (1 << 25))", "oversized", "more than 16777216 bytes"),
+        (r"print('{\"id\": 1, \"fault\": \"\\ud83d\"}')", "garbage", "half a surrogate pair"),
         ("answer['id'] = 7", "protocol", "the answer to id 1 has the id 7"),
+        ("answer['id'] = True", "protocol", "the answer to id 1 has the id True"),
         ("os.close(1); time.sleep(60)", "crash", "closed its standard output"),
     ],
 )
@@ -99,6 +102,36 @@ def test_the_budget_of_restarts(tmp_path: Path) -> None:
         assert isinstance(port.do(claim), Fault)
     with pytest.raises(PortError, match="had to be started again 20 times"):
         port.adapter.start()
+    port.reset(0)
+    said = port.do(claim)
+    assert isinstance(said, Fault)
+    assert said.what == "crash: not asked: the adapter had to be started again 20 times before this"
+
+
+@pytest.mark.parametrize(
+    ("answers", "says"),
+    [
+        ("None", "protocol: state is answered"),
+        ("{**state, 'now_ms': 'soon'}", "now_ms: an integer, not 'soon'"),
+        ("{**state, 'ready': []}", "ready: 5 tiers, not 0"),
+        ("os._exit(1)", "crash: the adapter ended with exit code 1"),
+    ],
+)
+def test_a_state_that_cannot_be_read(tmp_path: Path, answers: str, says: str) -> None:
+    """A port that keeps its own keys, and does not show them as it should, has failed at the operation before."""
+    state = "state = dict(now_ms=0, queues=[], locks=[], ready=[[]] * 5, prio=[])"
+    hello = "dict(protocol=1, name='n', language='l', version='v', capabilities=['server-clock'], state=True)"
+    does = f"{state}; answer['ok'] = {hello} if request['op'] == 'hello' else None"
+    shows = f"answer['state'] = {answers} if request['op'] == 'state' else None"
+    port = KeepingPort(Adapter(adapter(tmp_path, f"{does}; {shows}")))
+    try:
+        port.reset(0)
+        got, states = port.observe(Operation("claim", 0, {"token": b"A"}), [b"p"])
+        assert isinstance(got, Fault)
+        assert says in got.what
+        assert states == {b"p": State()}
+    finally:
+        port.adapter.end()
 
 
 def test_hello_that_fails_is_not_tried_again(tmp_path: Path) -> None:
@@ -119,6 +152,7 @@ HELLO: Json = {"protocol": 1, "name": "n", "language": "l", "version": "1", "cap
     [
         ({"protocol": 2}, "protocol is 1, not 2"),
         ({"name": ""}, "name is a text"),
+        ({"version": "1" * 201}, "version is a text of 1 to 200 characters"),
         ({"capabilities": "all"}, "capabilities is a list"),
         ({"capabilities": ["speed"]}, "no such capability: 'speed'"),
         ({"capabilities": []}, "neither the capability server-clock nor takes_now_ms"),
@@ -167,6 +201,8 @@ def test_answers_are_read(op: str, answer: Json, due: object) -> None:
         ("claim", {"ok": {"group": {"utf8": "g"}, "payload": {"b64": "/w="}}}),
         ("ack", {"error": "no"}),
         ("ack", {"error": {"code": "X", "arguments": [1]}}),
+        ("ack", {"unsupported": None}),
+        ("ack", {"fault": 7}),
     ],
 )
 def test_answers_of_another_form_are_mistakes(op: str, answer: Json) -> None:
@@ -174,6 +210,12 @@ def test_answers_of_another_form_are_mistakes(op: str, answer: Json) -> None:
     with pytest.raises(PortError, match="protocol"):
         reply(answer, op)
     assert mistakes_in(op, {"id": 1, **answer})
+
+
+def test_a_long_story_is_cut() -> None:
+    """What an adapter says of a failure is shown, but not without end."""
+    got, _ = reply({"fault": "x" * 10_000}, "ack")
+    assert got == Fault("x" * 1_000 + "… (10,000 characters)")
 
 
 def test_a_request_has_every_argument() -> None:

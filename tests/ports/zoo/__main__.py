@@ -1,10 +1,10 @@
 """``python -m tests.ports.zoo NAME``: one port of the zoo, as an adapter."""
 
-import sys
+from argparse import ArgumentParser
 
-from tests.ports.zoo import base, original, protocol, queue
-
-PORTS = {"Right": base.Port, "Original": original.Original, **queue.WRONG, **protocol.WRONG}
+from tests.ports.zoo import PORTS
 
 if __name__ == "__main__":
-    PORTS[sys.argv[1]]().run()
+    parser = ArgumentParser(prog="python -m tests.ports.zoo")
+    parser.add_argument("name", choices=PORTS, metavar="NAME", help=f"one of {', '.join(PORTS)}")
+    PORTS[parser.parse_args().name]().run()

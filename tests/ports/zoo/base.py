@@ -1,6 +1,6 @@
 """A right port over redis-py, small enough to be bent: a wrong port of this folder is this one with a method changed.
 
-It calls the package's scripts by raw ARGV, and keeps nothing between calls.
+It has the package's scripts, or those of a design of ``tests/designs``, and keeps nothing between calls.
 """
 
 from __future__ import annotations
@@ -8,20 +8,15 @@ from __future__ import annotations
 import base64
 import json
 import sys
-from importlib.resources import files
+from collections.abc import Generator
 from typing import Any, ClassVar
 
 import redis
 
+from model.operation import CAPABILITIES
+from tests.support.designs import Design, changed, designs, load_nack, package_scripts
+
 Request = dict[str, Any]
-LUA = files("redisq") / "lua"
-SCRIPTS = {
-    name: (LUA / f"{name}.lua").read_text(encoding="utf-8") for name in ("publish", "claim", "ack", "nack", "extend")
-}
-ALL = (
-    *("atomic-nack", "park-revokes", "server-clock", "window-repair", "drain-at-maxmemory", "checked-arguments"),
-    *("arrival-order", "safe-write-order", "tier-recovery", "extend"),
-)
 
 
 class Unsupported(Exception):
@@ -31,15 +26,19 @@ class Unsupported(Exception):
 class Port:
     """The right one. A wrong port overrides what it gets wrong."""
 
-    capabilities: ClassVar[tuple[str, ...]] = ALL
-    edits: ClassVar[tuple[tuple[str, str, str], ...]] = ()
-    """Of the scripts: which, a text that stands in it once, and what stands there instead."""
+    capabilities: ClassVar[tuple[str, ...]] = CAPABILITIES
+    of_design: ClassVar[str] = ""
+    """The design whose scripts it has; none: the package's."""
+    rejected_by: ClassVar[tuple[str, ...]] = ()
+    """The cases of the spec that convict it."""
+    kind: ClassVar[str] = ""
+    """Of the failure, where it is none of reply, keys and check."""
 
     def __init__(self) -> None:
-        self.scripts = dict(SCRIPTS)
-        for script, old, new in self.edits:
-            assert self.scripts[script].count(old) == 1, f"{script}: {old}"
-            self.scripts[script] = self.scripts[script].replace(old, new)
+        scripts = package_scripts()
+        if self.of_design:
+            scripts = changed(design(self.of_design), scripts)
+        self.scripts = {file.removesuffix(".lua"): source for file, source in scripts.items()}
 
     # The protocol
 
@@ -47,12 +46,8 @@ class Port:
         """Answers standard input, a line at a time."""
         for line in sys.stdin:
             request = json.loads(line)
-            self.send({"id": request["id"], **self.answer(request)})
-
-    def send(self, answer: Request) -> None:
-        """Writes one answer."""
-        sys.stdout.write(json.dumps(answer) + "\n")
-        sys.stdout.flush()
+            sys.stdout.write(json.dumps({"id": request["id"], **self.answer(request)}) + "\n")
+            sys.stdout.flush()
 
     def answer(self, request: Request) -> Request:
         """The answer to one request."""
@@ -76,7 +71,7 @@ class Port:
 
     def open(self, request: Request) -> None:
         """Connects."""
-        self.client = redis.Redis.from_url(request["url"])
+        self.client: Any = redis.Redis.from_url(request["url"])
         self.prefix = untag(request["prefix"])
 
     def close(self, request: Request) -> None:
@@ -108,14 +103,47 @@ class Port:
 
     def call(self, script: str, request: Request, *names: str) -> Any:
         """Calls a script with the prefix and these arguments, or with the raw ARGV."""
-        argv = [untag(value) for value in request["argv"]] if "argv" in request else None
-        if argv is None:
-            argv = [self.prefix, *(encode(request[name]) for name in names)]
-        return self.client.eval(self.scripts[script], 1, self.prefix + b":prio", *argv)  # type: ignore[no-untyped-call]
+        if "argv" in request:
+            return self.evaluate(script, *(untag(value) for value in request["argv"]))
+        return self.evaluate(script, self.prefix, *(encode(request[name]) for name in names))
+
+    def evaluate(self, script: str, *argv: bytes) -> Any:
+        """Has the server run a script."""
+        return self.client.eval(self.scripts[script], 1, self.prefix + b":prio", *argv)
 
     def key(self, kind: str, group: bytes) -> bytes:
         """A key of a group."""
         return b"%s:%s:%s" % (self.prefix, kind.encode(), group)
+
+
+class NacksInSteps(Port):
+    """With the nack of its design, which is no script but round trips. Its time comes from outside, or the runner."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps = load_nack(design(self.of_design))
+
+    def nack(self, request: Request) -> Any:
+        if "argv" in request or not isinstance(request["delay_ms"], int):
+            raise Unsupported("what is no integer")
+        now_ms = request["time_ms"] if request["now_ms"] is None else request["now_ms"]
+        lease = untag(request["group"]), untag(request["token"])
+        return finished(self.steps(self.client, self.prefix, *lease, now_ms, request["delay_ms"]))
+
+
+def design(name: str) -> Design:
+    """The design of that name."""
+    (found,) = (design for design in designs() if design.name == name)
+    return found
+
+
+def finished(steps: Generator[str, None, int]) -> int:
+    """What steps return when all of them are taken."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return int(end.value)
 
 
 def encode(value: Any) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -47,6 +46,30 @@ class Noisy(Port):
         return super().publish(request)
 
 
+class NotJson(Port):
+    """Answers a claim in a form of its own."""
+
+    rejected_by = ("CLAIM-9a", "CLAIM-10a")
+    kind = "garbage"
+
+    def claim(self, request: Request) -> Any:
+        sys.stdout.write("OK ")
+        return super().claim(request)
+
+
+class HalfACharacter(Port):
+    """Says in an error what no text can hold: half a surrogate pair."""
+
+    rejected_by = ("ARG-4a",)
+    kind = "garbage"
+
+    def answer(self, request: Request) -> Request:
+        answer = super().answer(request)
+        if "error" in answer:
+            answer["error"]["message"] += "\ud83d"
+        return answer
+
+
 class Bottomless(Port):
     """Writes a line that does not end."""
 
@@ -59,33 +82,14 @@ class Bottomless(Port):
 
 
 class WrongId(Port):
-    """Answers with another id."""
+    """Answers an ack with another id."""
 
     rejected_by = ("ACK-1a", "FAIL-3a")
     kind = "protocol"
 
     def answer(self, request: Request) -> Request:
         answer = super().answer(request)
-        return {"id": request["id"] - 1, **answer} if request["op"] == "ack" else answer
-
-    def send(self, answer: Request) -> None:
-        super().send(answer)
-
-    def run(self) -> None:
-        for line in sys.stdin:
-            request = json.loads(line)
-            self.send({"id": request["id"]} | self.answer(request))
-
-
-class NotJson(Port):
-    """Answers a claim in a form of its own."""
-
-    rejected_by = ("CLAIM-9a", "CLAIM-10a")
-    kind = "garbage"
-
-    def claim(self, request: Request) -> Any:
-        sys.stdout.write("OK ")
-        return super().claim(request)
+        return {**answer, "id": request["id"] - 1} if request["op"] == "ack" else answer
 
 
 class SaysTrue(Port):
@@ -131,8 +135,11 @@ class Shy(Port):
         return {"unsupported": "out of range"} if "error" in answer else answer
 
 
-WRONG: dict[str, Any] = {
-    name: kind
-    for name, kind in list(vars().items())
-    if isinstance(kind, type) and issubclass(kind, Port) and kind is not Port
-}
+class Deaf(Port):
+    """Takes no notice of who asks: it says hello, and answers nil to everything."""
+
+    rejected_by = ("CLAIM-9a", "PUBLISH-1a")
+    kind = "protocol"
+
+    def answer(self, request: Request) -> Request:
+        return super().answer(request) if request["op"] == "hello" else {"ok": None}

@@ -49,7 +49,7 @@ def as_asked(case: Case, hello: Hello, level: str) -> list[Operation]:
     lacks = level == "full" and case.capability in OF_THE_SERVERS_CLOCK
     if "server-clock" in hello.capabilities or lacks:
         return case.operations
-    return [_with_now(operation) for operation in case.operations]
+    return [with_now(operation) for operation in case.operations]
 
 
 def in_machine(operation: Operation, state: State, hello: Hello, level: str) -> Operation | None:
@@ -60,7 +60,7 @@ def in_machine(operation: Operation, state: State, hello: Hello, level: str) -> 
     if level == "core":
         return _core(operation, state)
     if "server-clock" not in hello.capabilities:
-        operation = _with_now(operation)
+        operation = with_now(operation)
     for capability, lacks in (
         ("extend", operation.op == "extend"),
         ("arrival-order", operation.op == "publish" and _by_arrival(operation)),
@@ -74,7 +74,7 @@ def in_machine(operation: Operation, state: State, hello: Hello, level: str) -> 
 def _core(operation: Operation, state: State) -> Operation | None:
     if operation.op in FOREIGN or operation.op == "extend" or operation.argv is not None:
         return None
-    operation = _with_now(operation, always=True)
+    operation = with_now(operation, always=True)
     args = dict(operation.args)
     if operation.op == "publish":
         args["score_ms"] = 0
@@ -91,7 +91,8 @@ def _core(operation: Operation, state: State) -> Operation | None:
     return replace(operation, args=args)
 
 
-def _with_now(operation: Operation, *, always: bool = False) -> Operation:
+def with_now(operation: Operation, *, always: bool = False) -> Operation:
+    """The operation with the server's time as ``now_ms``, where it takes one and has none, or ``always``."""
     if not operation.is_script or operation.argv is not None or operation.op == "publish":
         return operation
     if operation["now_ms"] is not None and not always:

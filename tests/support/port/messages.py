@@ -25,11 +25,13 @@ from model.operation import (
     tagged,
     untagged,
 )
-from model.state import Lock, State
+from model.state import TIERS, Lock, State
+from tests.support.outcome import cut
 from tests.support.port.process import PortError
 
 PROTOCOL = 1
 LARGEST = 2**53
+LONGEST_NAME = 200
 ANSWERS = ("ok", "error", "unsupported", "fault")
 HELLO: Json = {"op": "hello", "protocols": [PROTOCOL]}
 
@@ -55,8 +57,9 @@ class Hello:
             raise PortError("protocol", f"hello: protocol is {PROTOCOL}, not {_short(ok.get('protocol'))}")
         texts = [ok.get(name) for name in ("name", "language", "version")]
         for name, value in zip(("name", "language", "version"), texts, strict=True):
-            if not isinstance(value, str) or not value:
-                raise PortError("protocol", f"hello: {name} is a text, not {_short(value)}")
+            if not isinstance(value, str) or not 0 < len(value) <= LONGEST_NAME:
+                what = f"a text of 1 to {LONGEST_NAME} characters"
+                raise PortError("protocol", f"hello: {name} is {what}, not {_short(value)}")
         capabilities = ok.get("capabilities")
         if not isinstance(capabilities, list):
             raise PortError("protocol", f"hello: capabilities is a list of texts, not {_short(capabilities)}")
@@ -112,9 +115,9 @@ def reply(answer: Json, op: str) -> tuple[Reply, bytes | None]:
             return _ok(value, op)
         case "error":
             return _error(value, op), None
-        case "unsupported":
-            return Unsupported(str(value)), None
-    return Fault(str(value)), None
+    if not isinstance(value, str):
+        raise PortError("protocol", f"{given[0]} is a text that says why, not {_short(value)}")
+    return (Unsupported if given[0] == "unsupported" else Fault)(cut(value)), None
 
 
 def _ok(value: Any, op: str) -> tuple[Reply, bytes | None]:
@@ -142,15 +145,19 @@ def _error(value: Any, op: str) -> Reply:
         arguments = re.findall(r"\w+", str(value.get("message", "")))
     if not isinstance(arguments, list) or not all(isinstance(name, str) for name in arguments):
         raise PortError("protocol", f"arguments of an error are a list of ARGV names, not {_short(arguments)}")
-    return Error(value["code"], tuple(name for name in ("ARGV", *ARGV[op]) if name in arguments))
+    return Error(cut(value["code"]), tuple(name for name in ("ARGV", *ARGV[op]) if name in arguments))
 
 
-def read_state(value: object) -> State:
-    """Reads what ``State.to_json`` writes. Raises PortError."""
+def read_state(answer: Json) -> State:
+    """Reads the answer to state: what ``State.to_json`` writes. Raises PortError."""
+    value = answer.get("state")
+    if not isinstance(value, dict):
+        raise PortError("protocol", f'state is answered {{"state": {{…}}}}, not {_short(answer)}')
     try:
-        assert isinstance(value, dict)
+        if len(value["ready"]) != TIERS:
+            raise Malformed(f"ready: {TIERS} tiers, not {len(value['ready'])}")
         return State(
-            value["now_ms"],
+            _integer(value["now_ms"], "now_ms"),
             {
                 untagged(queue["group"], "group"): None
                 if queue["messages"] is None
@@ -159,15 +166,25 @@ def read_state(value: object) -> State:
             },
             {
                 untagged(lock["group"], "group"): Lock(
-                    None if lock["value"] is None else untagged(lock["value"], "value"), lock["deadline_ms"]
+                    None if lock["value"] is None else untagged(lock["value"], "value"),
+                    None if lock["deadline_ms"] is None else _integer(lock["deadline_ms"], "deadline_ms"),
                 )
                 for lock in value["locks"]
             },
-            tuple({untagged(entry["group"], "group"): entry["score_ms"] for entry in tier} for tier in value["ready"]),
+            tuple(
+                {untagged(entry["group"], "group"): _integer(entry["score_ms"], "score_ms") for entry in tier}
+                for tier in value["ready"]
+            ),
             {untagged(field["group"], "group"): untagged(field["value"], "value") for field in value["prio"]},
         )
-    except (AssertionError, KeyError, TypeError, ValueError) as error:
-        raise PortError("protocol", f"state is not of the form of spec/oracle.md: {error!r:.120}") from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise PortError("protocol", f"state is not of the form of spec/oracle.md: {error!r:.200}") from None
+
+
+def _integer(value: object, name: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise Malformed(f"{name}: an integer, not {_short(value)}")
+    return value
 
 
 def _short(value: object) -> str:

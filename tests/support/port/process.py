@@ -65,8 +65,8 @@ class Process:
         request = {"id": self._asked, **request}
         line = self._exchange(json.dumps(request).encode() + b"\n", timeout_s or self.timeout_s)
         answer = parse(line)
-        if answer.get("id") != self._asked:
-            raise PortError("protocol", f"the answer to id {self._asked} has the id {answer.get('id')!r:.80}")
+        if (echoed := answer.get("id")) != self._asked or isinstance(echoed, bool):  # True == 1 in Python
+            raise PortError("protocol", f"the answer to id {self._asked} has the id {echoed!r:.80}")
         return answer
 
     def _exchange(self, out: bytes, timeout_s: float) -> bytes:
@@ -148,6 +148,10 @@ def parse(line: bytes) -> Json:
     """One line as a JSON object. Raises PortError saying what is wrong with it."""
     try:
         answer = json.loads(line.decode(), parse_constant=_no_constant)
+        if b"\\ud" in line.lower():  # half a pair would go into the reports, and no file can hold it
+            json.dumps(answer, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise PortError("garbage", f"a line with half a surrogate pair, which is no text: {line[:200]!r}") from None
     except UnicodeDecodeError as error:
         raise PortError("garbage", f"a line that is not UTF-8 at byte {error.start}: {line[:200]!r}") from None
     except RecursionError:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from model.operation import ARGV, Fault, Json, Ok, Operation, Reply, Unsupported, tagged
+from model.operation import ARGV, PREFIX, Fault, Json, Ok, Operation, Reply, Unsupported, tagged
 from model.state import State
 from tests.support.levels import agrees, differing_keys
 from tests.support.port.asked import in_machine
@@ -25,7 +26,8 @@ class Adapter:
     timeout_s: float | None = None
     process: Process | None = None
     restarts: int = -1
-    failed: PortError | None = None
+    failed: PortError | None = None  # why it is not running, and will not be again
+    last: PortError | None = None  # why it is not running
     stderr: str = ""
     _hello: Hello | None = field(default=None, repr=False)
 
@@ -44,27 +46,36 @@ class Adapter:
         self.end()
         self.restarts += 1
         if self.restarts > RESTARTS:
-            raise PortError("crash", f"not asked: the adapter had to be started again {RESTARTS} times before this")
+            what = f"not asked: the adapter had to be started again {RESTARTS} times before this"
+            self.last = self.failed = PortError("crash", what)
+            raise self.failed
         try:
             self.process = Process(self.command, self.timeout_s or 10.0)
             self._hello = Hello.read(self.process.ask(HELLO, self.timeout_s or HELLO_SECONDS))
         except PortError as error:
-            self._fail()
+            self._fail(error)
             if self._hello is None:
                 self.failed = error  # it never did: nothing is gained by trying for every case
             raise
 
+    def ready(self) -> None:
+        """Starts it if it is not running. If it cannot be, the next ``ask`` says why."""
+        if self.process is None:
+            with contextlib.suppress(PortError):
+                self.start()
+
     def ask(self, message: Json) -> Json:
         """Asks it. Raises PortError, after which it is dead until ``start``."""
         if self.process is None:
-            raise PortError("crash", "the adapter is not running")
+            raise self.last or PortError("crash", "the adapter is not running")
         try:
             return self.process.ask(message)
-        except PortError:
-            self._fail()
+        except PortError as error:
+            self._fail(error)
             raise
 
-    def _fail(self) -> None:
+    def _fail(self, error: PortError) -> None:
+        self.last = error
         if self.process is not None:
             self.process.kill()
             self.stderr = self.process.stderr_tail()
@@ -149,8 +160,7 @@ class Port(Asking, OnHost):
         super().reset(now_ms)
         self.tokens.clear()
         self.given.clear()
-        if self.adapter.process is None:
-            self.adapter.start()
+        self.adapter.ready()
 
     def call(self, operation: Operation) -> Reply:
         try:
@@ -162,8 +172,9 @@ class Port(Asking, OnHost):
     def open(self, prefix: bytes, url: str | None = None) -> None:
         """Has the adapter work under that prefix; from now on by `url`, if one is given. Raises PortError."""
         self.using = url or self.using
-        if self.opened == (self.adapter.process, prefix, self.using) or not prefix:
-            return  # an empty prefix stands in a malformed call alone
+        prefix = prefix or PREFIX  # an empty one stands in a malformed call alone
+        if self.opened == (self.adapter.process, prefix, self.using):
+            return
         answer = self.adapter.ask({"op": "open", "url": self.using, "prefix": tagged(prefix)})
         if "ok" not in answer:
             raise PortError("protocol", f'open is answered {{"ok": null}}, not {answer!r:.200}')
@@ -181,10 +192,16 @@ class KeepingPort(Asking, Witness):
         self.name = "port"
 
     def reset(self, now_ms: int) -> None:
-        if self.adapter.process is None:
-            self.adapter.start()
-        self.adapter.ask({"op": "reset"})
-        self.adapter.ask({"op": "wait", "time_ms": now_ms})
+        self.adapter.ready()
+        with contextlib.suppress(PortError):  # the first operation says it
+            self.adapter.ask({"op": "reset"})
+            self.adapter.ask({"op": "wait", "time_ms": now_ms})
+
+    def observe(self, operation: Operation, prefixes: Iterable[bytes]) -> tuple[Reply, Mapping[bytes, State]]:
+        try:
+            return super().observe(operation, prefixes)
+        except PortError as error:  # the operation is answered, the state after it is not
+            return Fault(str(error)), {prefix: State() for prefix in prefixes}
 
     def do(self, operation: Operation) -> Reply:
         if operation.op in ARGV:
@@ -199,4 +216,4 @@ class KeepingPort(Asking, Witness):
         if self.adapter.process is None:
             return {prefix: State() for prefix in prefixes}
         answers = {prefix: self.adapter.ask({"op": "state", "prefix": tagged(prefix)}) for prefix in prefixes}
-        return {prefix: self.named(read_state(answer.get("state"))) for prefix, answer in answers.items()}
+        return {prefix: self.named(read_state(answer)) for prefix, answer in answers.items()}

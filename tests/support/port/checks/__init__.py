@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from tests.support.port.checks.forgotten_scripts import check_forgotten_scripts
 from tests.support.port.checks.full_server import check_full_server
-from tests.support.port.checks.interleaved import check_interleaved
+from tests.support.port.checks.interleaved import check_claims, check_publishes, check_settlements
+from tests.support.port.checks.rig import Rig
 from tests.support.port.checks.rights import check_rights
 from tests.support.port.checks.together import check_together
-from tests.support.port.witness import Port
 
-CHECKS: Mapping[str, Callable[[Port], None]] = {
-    "E1-2": check_interleaved,
+CHECKS: Mapping[str, Callable[[Rig], None]] = {
+    "CLAIM-7c": check_together,
+    "CLAIM-7d": check_claims,
+    "E1-2": check_settlements,
     "E5-1": check_full_server,
     "E15-2": check_rights,
-    "CLAIM-7c": check_together,
+    "FAIL-8a": check_forgotten_scripts,
+    "PUBLISH-1c": check_publishes,
 }
+IN_REAL_TIME = frozenset({"CLAIM-7c"})  # these need no clock that can be set

@@ -4,67 +4,154 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 import redis
 
-from model.operation import Delivery, Ok
+from model.notation import read_trace
+from model.operation import PREFIX, Operation
 from tests.support.port.checks.rig import NotAsked, Rig, refused
-from tests.support.port.witness import Port
+from tests.support.trial import Divergence, Trial
 
 
-def check_full_server(port: Port) -> None:
-    """Every operation on a full server, also where a page of locked groups comes before a free one."""
-    rig = Rig(port)
-    _settlements(rig)
-    _behind_locked(rig)
+@dataclass(frozen=True)
+class Situation:
+    """What is done before the server is full, and what then; ``needs`` the port must declare."""
+
+    before: str
+    full: str
+    needs: str = ""
 
 
-def _settlements(rig: Rig) -> None:
-    rig.reset()
-    for group in (b"a", b"b", b"c"):
-        for payload in (b"1", b"2"):
-            rig.by_others("publish", group=group, payload=payload)
-    rig.by_others("claim", token=b"A")
+SITUATIONS = (
+    # Each operation, and a drain to the last message.
+    Situation(
+        """
+        1000  publish group="a" payload="1"
+        1000  publish group="a" payload="2"
+        1000  publish group="b" payload="1" priority=1
+        1000  publish group="b" payload="2"
+        1000  publish group="c" payload="1" priority=4
+        1000  claim token="A" visibility_ms=9000
+        """,
+        """
+        1000  publish group="a" payload="3"
+        1000  publish group="new" payload="1"
+        1000  claim token="B" visibility_ms=500
+        1400  extend group="b" token="B" visibility_ms=500
+        1500  nack group="a" token="A"
+        1500  claim token="C"
+        1500  ack group="a" token="C"
+        1500  claim token="D"
+        1600  nack group="c" token="D" delay_ms=300
+        1600  claim token="E"
+        1600  ack group="a" token="E"
+        2000  claim token="F"
+        2000  claim token="G"
+        2000  ack group="c" token="F"
+        2000  ack group="b" token="G"
+        2000  claim token="F"
+        2000  ack group="c" token="F"
+        2000  ack group="b" token="F"
+        40000 claim token="H"
+        40000 ack group="b" token="H"
+        40000 claim token="H"
+        """,
+    ),
+    # A page of locked groups to be moved out of the way, then a free one; then none.
+    Situation(
+        """
+        1000  crowd size=9 tier=0 score_ms=0 visibility_ms=30000 messages=1
+        1000  publish group="free" payload="m"
+        """,
+        """
+        1000  claim token="A"
+        1000  claim token="B"
+        1000  ack group="free" token="A"
+        31001 claim token="B"
+        31001 ack group="crowd0-00" token="B"
+        """,
+        needs="window-repair",
+    ),
+    # Stale entries to be removed.
+    Situation(
+        """
+        1000  crowd size=9 tier=2 score_ms=0 visibility_ms=0 messages=0
+        1000  publish group="live" payload="m" priority=2
+        """,
+        """
+        1000  claim token="A"
+        1000  ack group="live" token="A"
+        """,
+        needs="window-repair",
+    ),
+    # A lost field to be written back.
+    Situation(
+        """
+        1000  publish group="a" payload="1" priority=2
+        1000  publish group="a" payload="2" priority=2
+        1000  claim token="A"
+        1000  drop-prio group="a"
+        """,
+        """
+        1000  ack group="a" token="A"
+        1000  claim token="B" min_priority=2
+        1000  nack group="a" token="B"
+        """,
+        needs="tier-recovery",
+    ),
+)
+
+
+def check_full_server(rig: Rig) -> None:
+    """In each situation every operation but publish does what the model does; publish is refused."""
+    for situation in SITUATIONS:
+        if not situation.needs or rig.has(situation.needs):
+            _try(rig, situation)
+
+
+def _try(rig: Rig, situation: Situation) -> None:
+    before, full = (_operations(rig, text) for text in (situation.before, situation.full))
+    trial = Trial([rig.port], before[0].time_ms, [PREFIX])
+    for operation in before:
+        trial.do(operation)
     with _full(rig):
-        before = rig.state()
-        for group in (b"a", b"new"):
-            rig.expect(refused(rig.by_port("publish", group=group, payload=b"3")), "a full server takes a publish")
-            rig.expect(not rig.port.difference(before, rig.state()), "a refused publish has written something")
-        claimed = rig.by_port("claim", token=b"B")
-        rig.expect(claimed == Ok(Delivery(b"b", b"1")), "a full server refuses claim: nothing can be drained")
-        if "extend" in rig.port.adapter.hello.capabilities:
-            rig.expect(rig.by_port("extend", group=b"b", token=b"B") == Ok(1), "a full server refuses extend")
-        rig.expect(rig.by_port("ack", group=b"b", token=b"B") == Ok(1), "a full server refuses ack")
-        rig.expect(not refused(rig.by_port("nack", group=b"a", token=b"A")), "a full server refuses nack")
-        claimed = rig.by_port("claim", token=b"C")
-        rig.expect(claimed == Ok(Delivery(b"a", b"1")), "a message that was given back does not come first")
-        parked = rig.by_port("nack", group=b"a", token=b"C", delay_ms=500)
-        rig.expect(not refused(parked), "a full server refuses to park a message")
-        came = rig.drain()
-        left = [(b"a", b"1"), (b"a", b"2"), (b"b", b"2"), (b"c", b"1"), (b"c", b"2")]
-        rig.expect(sorted(came) == left, f"not every message comes out of a full server: {came}")
+        for operation in full:
+            if operation.op == "publish":
+                _publish(rig, operation)
+                continue
+            try:
+                trial.do(operation)
+            except Divergence as divergence:
+                note = f"the server is full from step {len(before) + 1} on: publish is refused, and nothing else"
+                failure = replace(divergence.failure, report=f"{note}\n\n{divergence.report}")
+                raise Divergence(failure, divergence.operations, divergence.witness) from None
 
 
-def _behind_locked(rig: Rig) -> None:
-    if "window-repair" not in rig.port.adapter.hello.capabilities:
-        return
-    rig.reset()
-    rig.by_others("crowd", size=9, tier=0, score_ms=0, visibility_ms=30_000, messages=1)
-    rig.by_others("publish", group=b"free", payload=b"m")
-    with _full(rig):
-        claimed = rig.by_port("claim", token=b"A")
-        rig.expect(claimed == Ok(Delivery(b"free", b"m")), "a full server refuses to move locked groups out of the way")
+def _operations(rig: Rig, text: str) -> list[Operation]:
+    operations = [rig.as_asked(operation) for operation, _ in read_trace(text.splitlines())]
+    return [operation for operation in operations if operation.op != "extend" or rig.has("extend")]
+
+
+def _publish(rig: Rig, operation: Operation) -> None:
+    rig.lines.clear()
+    before = rig.state()
+    rig.said("the server is full")
+    reply = rig.by_port(operation.op, **operation.args)
+    rig.expect(refused(reply), "a full server takes a publish")
+    rows = rig.port.difference(before, rig.state())
+    rig.expect(not rows, f"a publish that a full server refuses has written something: {'; '.join(rows)}")
 
 
 @contextmanager
 def _full(rig: Rig) -> Iterator[None]:
+    """The server is at maxmemory and evicts nothing; whatever comes, it is restored."""
     try:
         before = {name: rig.admin.config_get(name)[name] for name in ("maxmemory", "maxmemory-policy")}
         rig.admin.config_set("maxmemory-policy", "noeviction")
         rig.admin.config_set("maxmemory", 1)
-    except redis.RedisError as error:
+    except (redis.RedisError, KeyError) as error:
         raise NotAsked(f"maxmemory cannot be set on this server: {error}") from error
-    rig.said("the server is full")
     try:
         yield
     finally:
