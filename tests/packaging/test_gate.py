@@ -13,7 +13,7 @@ import pytest
 from tests.packaging.environments import ROOT, Environment, run, said, this_python
 
 CI = (ROOT / "spec" / "ci.md").read_text(encoding="utf-8")
-BASE = (ROOT / "tests" / "ports" / "zoo" / "base.py").read_text(encoding="utf-8")
+ADAPTER = (ROOT / "tests" / "ports" / "python.py").read_text(encoding="utf-8")  # needs redisq and redis-py alone
 
 
 def command(page: str) -> list[str]:
@@ -36,7 +36,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environm
 def port(tmp_path: Path, installed: Environment) -> Path:
     """A folder with a right port, which knows nothing of the checkout."""
     adapter = tmp_path / "adapter"
-    adapter.write_text(f"#!{installed.bin / 'python'}\n{BASE}\n\nif __name__ == '__main__':\n    Port().run()\n")
+    adapter.write_text(f"#!{installed.bin / 'python'}\n{ADAPTER}")
     adapter.chmod(0o755)
     return tmp_path
 
@@ -59,7 +59,7 @@ def test_right_port_passes(port: Path, installed: Environment) -> None:
     assert report["counts"]["passed"] > 170
     assert report["counts"]["failed"] == report["counts"]["not asked"] == 0
     assert json.loads((port / "redisq-badge.json").read_text())["color"] == "brightgreen"
-    assert "<title>redisq conformance: Port</title>" in (port / "redisq.html").read_text(encoding="utf-8")
+    assert "<title>redisq conformance: redisq-transport</title>" in (port / "redisq.html").read_text(encoding="utf-8")
     cases = list(ElementTree.parse(port / "redisq.xml").iter("testcase"))
     assert len(cases) > 170
     assert not [case for case in cases if case.find("failure") is not None]
@@ -69,7 +69,9 @@ def test_wrong_port_is_stopped(port: Path, installed: Environment) -> None:
     """Exit code 1, and each report names the clause; known failures let it pass, and only as long as they are true."""
     adapter = port / "adapter"
     right = adapter.read_text()
-    adapter.write_text(right.replace("return reply and {", "return None if reply and not reply[1] else reply and {"))
+    wrong = right.replace("if lease is None:", "if lease is None or not lease.payload:")
+    assert wrong != right
+    adapter.write_text(wrong)
     done = gate(port, installed, "--clause", "CLAIM-10")
     assert done.returncode == 1, said(done)
     assert "BROKEN      CLAIM-10" in done.stdout
