@@ -15,7 +15,7 @@ from tests.support.outcome import FAILED, KNOWN, NOT_ASKED, PASSED, STATUSES
 
 TEMPLATE = Template((Path(__file__).with_name("page.html")).read_text(encoding="utf-8"))
 # A sign and a class for each status: colour alone says nothing to those who do not see it.
-MARKS = {PASSED: ("✓", "passed"), FAILED: ("✗", "failed"), KNOWN: ("!", "known"), NOT_ASKED: ("·", "asked")}
+MARKS = {PASSED: ("✓", "passed"), FAILED: ("✗", "failed"), KNOWN: ("!", "known"), NOT_ASKED: ("–", "asked")}
 # A line of the notation: the time, the operation, and the reply, which follows the first arrow that is in no string.
 _STEP = re.compile(r'(\d+)\s+((?:"(?:\\.|[^"\\])*"|[^"])*?)(?:\s+-> (.*))?')
 
