@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.support.campaign import campaign, random_seed
-from tests.support.judge import differs
+from tests.support.campaign import campaign, failure, random_seed
 from tests.support.options import OPERATIONS
 from tests.support.reached import below_floors
 from tests.support.session import Session
@@ -47,7 +46,7 @@ def check(run: Session, pytestconfig: pytest.Config, group: str, witnesses: Sequ
     seed = random_seed() if profile == "nightly" else 0
     divergence = campaign(witnesses, operations, tally, seed=seed)
     if divergence is not None:
-        differs(run, "random operations", divergence, pytestconfig.getoption("--save-trace"))
+        pytest.fail(failure(run, divergence, pytestconfig.getoption("--save-trace")), pytrace=False)
 
 
 def test_reached_what_matters(run: Session) -> None:

@@ -126,10 +126,6 @@ def _stats(run: Session) -> Iterator[str]:
 
 def verdict(run: Session, failed: int) -> tuple[str, bool]:
     """The last line, and whether it is a good one."""
-    if run.ended:
-        return f"ENDED: {run.ended}", False
-    if run.unwritten:
-        return f"INCOMPLETE: not written: {'; '.join(run.unwritten)}", False
     if run.missing:
         return f"INCOMPLETE: required and not found: {', '.join(run.missing)}", False
     if run.not_started:

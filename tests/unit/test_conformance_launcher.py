@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import io
 import os
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ Runs = Callable[..., list[list[str]]]
 
 
 @pytest.fixture(autouse=True)
-def process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def process(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the launcher changes in its process is put back."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "dont_write_bytecode", sys.dont_write_bytecode)
@@ -34,9 +33,6 @@ def process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         "PYTEST_PLUGINS",
     ):
         monkeypatch.setenv(variable, "as it was")
-    handler = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, handler)
 
 
 @pytest.fixture
