@@ -125,7 +125,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     known = run.known.unmatched and not run.known.narrowed
     files = {name: session.config.getoption(name) for name in WRITERS}
     write_reports(run, session.testsfailed, files, run.ended or str(session.shouldstop or ""))
-    unsound = run.missing or run.not_started or known or (run.tally and exitstatus == 0 and not run.ran())
+    idle = (run.tally or run.outcomes) and exitstatus == 0 and not run.ran()
+    unsound = run.missing or run.not_started or known or idle
     if unsound and exitstatus != pytest.ExitCode.INTERRUPTED:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
