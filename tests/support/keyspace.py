@@ -9,6 +9,8 @@ from model.foreign import CROWD_TOKEN, crowd
 from model.operation import Operation, Value
 from model.state import TIERS, Lock, State
 
+COLON = ord(":")
+
 READ = """
 local out = {}
 for _, key in ipairs(redis.call('KEYS', '*')) do
@@ -37,8 +39,8 @@ def read_keyspace(client: Any, prefixes: Iterable[bytes], now_ms: int) -> dict[b
     first = next(iter(readers.values()))
     for key, kind, ttl_ms, value in client.execute_command("EVAL", READ, 0):
         # Where one prefix begins like another, the longer one is meant.
-        owners = [prefix for prefix in readers if key.startswith(prefix + b":")]
-        if not owners or not readers[max(owners, key=len)].take(key, kind, ttl_ms, value):
+        owners = [key[:at] for at, byte in enumerate(key) if byte == COLON and key[:at] in readers]
+        if not owners or not readers[owners[-1]].take(key, kind, ttl_ms, value):
             first.strays.append(key)
     return {prefix: reader.state() for prefix, reader in readers.items()}
 

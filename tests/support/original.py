@@ -30,7 +30,7 @@ class Original(Scripts):
             return Ok(steps.reply)
         if operation.op == "extend" or operation.argv is not None:
             return Unsupported("the original has no extend, and its callers send no malformed ARGV")
-        reply = super().call(_of_old_client(operation))
+        reply = super().call(of_old_client(operation))
         # Its publish answers 1 whatever the length; the reply is not compared.
         return Ok(int(self.client.llen(_list(operation)))) if operation.op == "publish" and reply == Ok(1) else reply
 
@@ -53,7 +53,8 @@ class Steps:
         self.reply = yield from self._steps
 
 
-def _of_old_client(operation: Operation) -> Operation:
+def of_old_client(operation: Operation) -> Operation:
+    """The operation as old clients ask for it: with their own clock, and without the score of a new group."""
     argv = list(operation.to_argv())
     if operation.op == "publish":
         del argv[4:]

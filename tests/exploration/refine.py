@@ -1,0 +1,217 @@
+"""Every transition of an explored scope, executed on the Lua: ``python -m tests.exploration.refine``.
+
+Each is loaded as the keys it starts from, under a prefix of its own, run as one call at its instant, and compared: the
+reply, and every key. Within the scope the Lua then *is* the model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+from typing import Any
+
+import redis
+
+from model.notation import difference, write, write_reply
+from model.operation import Ok, Operation, Reply
+from model.scope import SCOPES
+from model.situation import NOW_MS
+from model.state import State
+from tests.exploration.transitions import Transition, Transitions, collect
+from tests.support.fake import FakeHost
+from tests.support.keyspace import foreign_commands, read_keyspace
+from tests.support.servers import discover, resolve
+from tests.support.witness import Host, LuaFiles, agree, reply_of, reply_of_error
+
+BATCH = 250  # transitions that share a database and a pipeline, each under a prefix of its own
+CHUNK = 10 * BATCH  # what one process takes at a time
+EARLIER_MS = 10  # before its instant a state is loaded: a lock whose deadline is now cannot be set now
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """A transition that a server does otherwise than the model."""
+
+    host: str
+    transition: Transition
+    got: Reply
+    keys: tuple[str, ...]
+
+    def __str__(self) -> str:
+        before = [f"  {row}" for row in difference(State(NOW_MS), self.transition.before)]
+        line = write(self.transition.operation, self.transition.reply)
+        said = [] if agree(self.transition.reply, self.got) else [f"  the reply: got {write_reply(self.got)}"]
+        keys = [f"  {row}" for row in self.keys]
+        return "\n".join([f"{self.host} disagrees with the model", "from", *before, line, *said, *keys])
+
+
+class Executor:
+    """Executes transitions on one host."""
+
+    def __init__(self, host: Host, lua: LuaFiles) -> None:
+        self.host = host
+        self.lua = lua
+        self.client: Any = host.client()
+        with self._running():
+            for source in lua.source.values():
+                self.client.script_load(source)
+
+    def _running(self) -> AbstractContextManager[object]:
+        return getattr(self.host.clock, "frozen", nullcontext)()
+
+    def run(self, transitions: Sequence[Transition]) -> Iterator[Disagreement]:
+        """Those that disagree."""
+        for instant in sorted({one.operation.time_ms for one in transitions}):
+            alike = [one for one in transitions if one.operation.time_ms == instant]
+            for at in range(0, len(alike), BATCH):
+                yield from self._batch(alike[at : at + BATCH], instant)
+
+    def _batch(self, batch: Sequence[Transition], instant: int) -> Iterator[Disagreement]:
+        by_prefix = {b"p%d" % number: transition for number, transition in enumerate(batch)}
+        with self._running():
+            self.client.flushdb()
+        self.host.clock.set_ms(NOW_MS - EARLIER_MS, touch=())
+        self._all([command for prefix, one in by_prefix.items() for command in loading(prefix, one.before)])
+        self.host.clock.set_ms(instant)
+        calls = [(prefix, command) for prefix, one in by_prefix.items() for command in self._calls(prefix, one)]
+        answers: dict[bytes, Any] = dict(zip((p for p, _ in calls), self._all([c for _, c in calls]), strict=True))
+        with self._running():
+            states = read_keyspace(self.client, by_prefix, instant)
+        for prefix, one in by_prefix.items():
+            got = self._reply(one, answers.get(prefix))
+            rows = difference(one.after, states[prefix])
+            if rows or not agree(one.reply, got):
+                yield Disagreement(self.host.name, one, got, tuple(rows))
+
+    def step(self, state: State, operation: Operation) -> tuple[State, Reply]:
+        """One operation on the keys of a state, as ``model.run.step``."""
+        with self._running():
+            self.client.flushdb()
+        self.host.clock.set_ms(state.now_ms - EARLIER_MS, touch=())
+        self._all(list(loading(operation.prefix, state)))
+        self.host.clock.set_ms(state.now_ms)
+        one = Transition(state, operation, Ok(None), state)
+        answers = self._all(list(self._calls(operation.prefix, one)))
+        with self._running():
+            after = read_keyspace(self.client, [operation.prefix], state.now_ms)[operation.prefix]
+        return after, self._reply(one, answers[0])
+
+    def _calls(self, prefix: bytes, transition: Transition) -> Iterator[tuple[object, ...]]:
+        operation = transition.under(prefix)
+        if operation.is_script:
+            yield "EVALSHA", self.lua.sha[operation.op], 1, prefix + b":prio", *operation.to_argv()
+        else:
+            yield from foreign_commands(operation)
+
+    def _all(self, commands: Sequence[tuple[object, ...]]) -> list[Any]:
+        with self._running():
+            pipeline = self.client.pipeline(transaction=False)
+            for command in commands:
+                pipeline.execute_command(*command)
+            answers: list[Any] = pipeline.execute(raise_on_error=False)
+            return answers
+
+    def _reply(self, transition: Transition, answer: object) -> Reply:
+        if not transition.operation.is_script:
+            return Ok(None)
+        if isinstance(answer, redis.RedisError):
+            return reply_of_error(answer, transition.operation.op)
+        return reply_of(answer)
+
+
+def loading(prefix: bytes, state: State) -> Iterator[tuple[object, ...]]:
+    """The commands, ``EARLIER_MS`` before its instant, that make the keys of a state."""
+    for group, messages in state.queues.items():
+        yield "RPUSH", prefix + b":q:" + group, *(messages or ())
+    for group, lock in state.locks.items():
+        px = () if lock.deadline_ms is None else ("PX", lock.deadline_ms - state.now_ms + EARLIER_MS)
+        yield "SET", prefix + b":lock:" + group, lock.value or b"", *px
+    for tier, entries in enumerate(state.ready):
+        for group, score in entries.items():
+            yield "ZADD", prefix + b":ready:%d" % tier, score, group
+    for group, value in state.prio.items():
+        yield "HSET", prefix + b":prio", group, value
+
+
+def package_lua() -> LuaFiles:
+    """The scripts of the package."""
+    with as_file(files("redisq") / "lua") as folder:
+        return LuaFiles(folder)
+
+
+# What every process has: the transitions, which are forked and not sent, and one server of each kind.
+_transitions: list[Transition] = []
+_executors: dict[str, Executor] = {}
+
+
+def _chunk(choice: str, start: int) -> tuple[str, int, list[Disagreement]]:
+    if choice not in _executors:
+        host: Any = FakeHost() if choice == "fakeredis" else resolve(choice).start()
+        if not host.clock.exact:
+            raise SystemExit(f"{host.name}: {host.clock.reason}; every transition takes a virtual clock")
+        _executors[choice] = Executor(host, package_lua())
+    executor = _executors[choice]
+    part = _transitions[start : start + CHUNK]
+    return f"{executor.host.name} {executor.host.version}", len(part), list(executor.run(part))
+
+
+def execute(transitions: Sequence[Transition], choices: Sequence[str]) -> Iterator[tuple[str, int, list[Disagreement]]]:
+    """Runs them all on each host, in as many processes as there are cores: host, how many, which disagree."""
+    _transitions[:] = transitions
+    with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("fork")) as pool:
+        chunks = [pool.submit(_chunk, choice, at) for choice in choices for at in range(0, len(transitions), CHUNK)]
+        for chunk in as_completed(chunks):
+            yield chunk.result()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Explores, executes and prints the counts; the exit code is 1 unless all of them agree."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.exploration.refine", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument("--scope", choices=SCOPES, default="default")
+    parser.add_argument("--redis-server", action="append", help="path, command or wheel; default: the first found")
+    options = parser.parse_args(argv)
+    servers = options.redis_server or [str(source.path) for source in discover()[:1]]
+    if not servers:
+        parser.error("no server was found on PATH or in a wheel: --redis-server names one")
+    began = time.monotonic()
+    scope = SCOPES[options.scope]
+    transitions = collect(scope)
+    print(f"scope: {scope}")
+    print(
+        f"{transitions.exploration.states:,} states, {transitions.exploration.transitions:,} transitions; {transitions}"
+    )
+    agreed, wrong = run(transitions, ["fakeredis", *servers])
+    for host, count in sorted(agreed.items()):
+        print(f"{host}: {count:,} of {len(transitions.found):,} transitions agree")
+    for disagreement in wrong[:3]:
+        print(f"\n{disagreement}")
+    print(f"{time.monotonic() - began:.0f} s")
+    return 0 if not wrong else 1
+
+
+def run(transitions: Transitions, choices: Sequence[str]) -> tuple[Counter[str], list[Disagreement]]:
+    """How many agree on each host, and those that do not, the shortest first."""
+    agreed, wrong = Counter[str](), list[Disagreement]()
+    done, total = 0, len(choices) * len(transitions.found)
+    for host, count, found in execute(transitions.found, choices):
+        agreed[host] += count - len(found)
+        wrong += found
+        done += count
+        if sys.stderr.isatty():
+            print(f"\r{done:,} of {total:,} ", end="", file=sys.stderr, flush=True)
+    return agreed, sorted(wrong, key=lambda one: len(str(one)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
