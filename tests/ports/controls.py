@@ -6,6 +6,7 @@ NAME is a class of this module or of the zoo, or a design of ``tests/designs``, 
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from typing import Any
 from urllib.parse import urlsplit
@@ -82,6 +83,58 @@ class LeavesTheServer(Port):
     def open(self, request: Request) -> None:
         if "client" not in vars(self):
             super().open(request)
+
+
+class FindsNothing(Port):
+    """Takes every error of a claim for an empty queue."""
+
+    def claim(self, request: Request) -> Any:
+        try:
+            return super().claim(request)
+        except redis.RedisError:
+            return None
+
+
+class TriesTwice(Port):
+    """Calls again when the server is busy, and once more to be sure."""
+
+    def evaluate(self, script: str, *argv: bytes) -> Any:
+        try:
+            return super().evaluate(script, *argv)
+        except redis.ResponseError:
+            super().evaluate(script, *argv)
+            return super().evaluate(script, *argv)
+
+
+class Hopes(Port):
+    """Reports a settlement as done when the connection breaks."""
+
+    def ack(self, request: Request) -> Any:
+        try:
+            return super().ack(request)
+        except redis.ConnectionError:
+            return 1
+
+
+class OneConnection(Port):
+    """Speaks on a connection of its own: with a time-out, and without a new one when it breaks."""
+
+    def open(self, request: Request) -> None:
+        super().open(request)
+        parts = urlsplit(request["url"])
+        self.socket = socket.create_connection((parts.hostname or "", parts.port or 0), timeout=0.3)
+
+    def evaluate(self, script: str, *argv: bytes) -> Any:
+        words = [b"EVAL", self.scripts[script].encode(), b"1", self.prefix + b":prio", *argv]
+        try:
+            self.socket.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words))
+            reply = self.socket.recv(1 << 16)
+        except OSError as error:
+            raise redis.ConnectionError(f"CLOSED {error}") from None
+        if not reply or reply[:1] == b"-":
+            raise redis.ResponseError(reply[1:].decode() or "CLOSED by the server")
+        lines = reply.split(b"\r\n")
+        return int(lines[0][1:]) if reply[:1] == b":" else [lines[2], lines[4]] if reply[:2] == b"*2" else None
 
 
 def of_design(name: str) -> type[Port]:

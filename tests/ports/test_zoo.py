@@ -121,6 +121,15 @@ def test_the_original_is_told_what_it_lacks(session: Any) -> None:
     assert all(f"LACKS       {capability}, which it does not declare: " in summary for capability in CAPABILITIES)
 
 
+def test_at_core_the_original_is_told_as_a_finding(session: Any) -> None:
+    """Level core does not ask for an atomic nack; that a lease is lost between its round trips is said all the same."""
+    run = session(f"{PYTHON} -m tests.ports.zoo Original", "core")
+    (outcome,) = asked(run, "E1-2")
+    assert outcome.status == NOT_ASKED
+    (finding,) = [line for line in lines(run, stats=False) if line.startswith("FINDING     E1-2 ")]
+    assert "nack was held up before its command 2; another worker was given the group by then" in finding
+
+
 def test_every_kind_of_accident_is_in_the_zoo() -> None:
     """Each way not to answer has a port that does it, and the zoo is large enough to say something."""
     assert {port.kind for port in WRONG.values()} >= set(KINDS) - {"reply", "keys", "check", "invariant", "start"}

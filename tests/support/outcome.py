@@ -12,6 +12,7 @@ STATUSES = (PASSED, FAILED, KNOWN, NOT_ASKED)
 # What an answer that is none can be; the first word of its fault.
 FAULTS = ("start", "hang", "crash", "garbage", "oversized", "protocol", "unsupported")
 KINDS = ("reply", "keys", *FAULTS, "fault", "invariant", "check")
+FINDING = "at level full it fails: "  # in the reason why a check was not asked at level core
 LONGEST_TEXT = 1_000  # characters of what a port answered, as it is shown
 
 

@@ -1,6 +1,8 @@
-"""A proxy before a server that knows where each command of a client begins, and can do something before the k-th.
+"""A proxy before a server that knows where each command of a client begins, and lets something happen to the k-th.
 
-So an operation of several round trips is seen from between them, deterministically, whatever language it is written in.
+So an operation of several round trips is seen from between them, deterministically, whatever language it is written in:
+its command is held up, is lost with the connection before the server sees it or after it ran, is answered with an error
+in the server's stead, or gets its reply late.
 """
 
 from __future__ import annotations
@@ -9,17 +11,73 @@ import contextlib
 import socket
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeAlias
 from urllib.parse import urlsplit
 
 CHUNK = 1 << 16
+SETUP = frozenset({b"HELLO", b"AUTH", b"SELECT", b"CLIENT", b"PING", b"INFO", b"COMMAND", b"QUIT"})
+"""What a client sends for its connection's sake."""
+
+
+@dataclass
+class Link:
+    """A connection of the client and the one to the server that belongs to it."""
+
+    client: socket.socket
+    server: socket.socket
+    lose: bool = False  # the next reply, and the connection with it
+    late: threading.Event | None = None  # the next reply waits for this
+
+    def cut(self) -> None:
+        """Both ends are closed."""
+        for each in (self.client, self.server):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+
+Happening: TypeAlias = Callable[[Link], bool]
+"""What happens to a command: it returns whether the server sees it."""
+
+
+def lost(link: Link) -> bool:
+    """The connection breaks before the command reaches the server."""
+    link.cut()
+    return False
+
+
+def unanswered(link: Link) -> bool:
+    """The command runs, and the connection breaks before its reply."""
+    link.lose = True
+    return True
+
+
+def answered(error: bytes) -> Happening:
+    """The server does not see it; the client is answered this error, ``CODE text``."""
+
+    def answer(link: Link) -> bool:
+        link.client.sendall(b"-" + error + b"\r\n")
+        return False
+
+    return answer
+
+
+def delayed(until: threading.Event) -> Happening:
+    """The command runs, and its reply waits until this is set."""
+
+    def delay(link: Link) -> bool:
+        link.late = until
+        return True
+
+    return delay
 
 
 class Proxy:
     """Carries every connection to the server at `url`. A context manager that ends it.
 
-    `before(k, action)` runs `action` before the k-th command from now on, and only then lets it through.
+    `before(k, action)` runs `action` before the k-th command from now on, and only then lets it through; `plan` has
+    something else happen to it.
     """
 
     def __init__(self, url: str) -> None:
@@ -29,9 +87,12 @@ class Proxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._sockets: list[socket.socket] = [self._listener]
         self._lock = threading.Lock()
-        self._plan: tuple[int, Callable[[], None]] | None = None
+        self._plan: tuple[int, Happening] | None = None
+        self._counts: Callable[[bytes], bool] = lambda name: True
         self.commands = 0
-        """How many commands came through since `before`."""
+        """How many commands came through since `before` or `plan`."""
+        self.names: list[bytes] = []
+        """Their names."""
         self.failed: BaseException | None = None
         """What an action raised."""
         self.url = f"redis://127.0.0.1:{self._listener.getsockname()[1]}{parts.path}"
@@ -39,13 +100,23 @@ class Proxy:
 
     def before(self, k: int, action: Callable[[], None]) -> None:
         """Plans `action` before the k-th command from now, counted from 1."""
-        with self._lock:
-            self.commands, self._plan = 0, (k, action)
 
-    def forget(self) -> None:
-        """Drops what was planned and did not happen."""
+        def hold(link: Link) -> bool:
+            action()
+            return True
+
+        self.plan(k, hold)
+
+    def plan(self, k: int, happening: Happening, counts: Callable[[bytes], bool] = lambda name: True) -> None:
+        """Plans what happens to the k-th command from now, counted from 1, of those whose name `counts`."""
         with self._lock:
-            self._plan = None
+            self.commands, self.names, self._plan, self._counts = 0, [], (k, happening), counts
+
+    def forget(self) -> bool:
+        """Drops what was planned and did not happen; whether there was such a thing."""
+        with self._lock:
+            left, self._plan = self._plan is not None, None
+        return left
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):  # the listener was closed
@@ -55,36 +126,48 @@ class Proxy:
                 for each in (client, server):
                     each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._sockets += [client, server]
-                threading.Thread(target=self._requests, args=(client, server), daemon=True).start()
-                threading.Thread(target=self._replies, args=(server, client), daemon=True).start()
+                link = Link(client, server)
+                threading.Thread(target=self._requests, args=(link,), daemon=True).start()
+                threading.Thread(target=self._replies, args=(link,), daemon=True).start()
 
-    def _requests(self, client: socket.socket, server: socket.socket) -> None:
+    def _requests(self, link: Link) -> None:
         buffer = b""
         with contextlib.suppress(OSError):
-            while data := client.recv(CHUNK):
+            while data := link.client.recv(CHUNK):
                 buffer += data
                 while size := command_size(buffer):
-                    self._count()
-                    server.sendall(buffer[:size])
+                    if self._goes_on(link, command_name(buffer[:size])):
+                        link.server.sendall(buffer[:size])
                     buffer = buffer[size:]
-            server.shutdown(socket.SHUT_WR)
+            link.server.shutdown(socket.SHUT_WR)
 
-    def _replies(self, server: socket.socket, client: socket.socket) -> None:
+    def _replies(self, link: Link) -> None:
         with contextlib.suppress(OSError):
-            while data := server.recv(CHUNK):
-                client.sendall(data)
-            client.shutdown(socket.SHUT_WR)
+            while data := link.server.recv(CHUNK):
+                if link.lose:
+                    link.cut()
+                    return
+                if link.late is not None:
+                    link.late.wait()
+                    link.late = None
+                link.client.sendall(data)
+            link.client.shutdown(socket.SHUT_WR)
 
-    def _count(self) -> None:
+    def _goes_on(self, link: Link, name: bytes) -> bool:
         with self._lock:
+            if not self._counts(name):
+                return True
             self.commands += 1
-            if self._plan is not None and self._plan[0] == self.commands:
-                _, action = self._plan
-                self._plan = None
-                try:
-                    action()
-                except BaseException as error:  # told to whoever planned it, in the thread that judges
-                    self.failed = error
+            self.names.append(name)
+            if self._plan is None or self._plan[0] != self.commands:
+                return True
+            _, happening = self._plan
+            self._plan = None
+            try:
+                return happening(link)
+            except BaseException as error:  # told to whoever planned it, in the thread that judges
+                self.failed = error
+                return True
 
     def __enter__(self) -> Self:
         return self
@@ -112,3 +195,9 @@ def command_size(buffer: bytes) -> int:
             return 0
         at = end + 2 + int(buffer[at + 1 : end]) + 2
     return at if at <= len(buffer) else 0
+
+
+def command_name(command: bytes) -> bytes:
+    """The name of a whole command, in capitals."""
+    lines = command.split(b"\r\n", 3)
+    return (lines[2] if command[:1] == b"*" and len(lines) > 2 else lines[0].split(b" ")[0]).upper()

@@ -9,7 +9,7 @@ from importlib.metadata import version
 
 from model.operation import ARGV, CAPABILITIES
 from tests.support.cases import CLAUSES, CORRECTIONS
-from tests.support.outcome import FAILED, NOT_ASKED, PASSED, STATUSES
+from tests.support.outcome import FAILED, FINDING, NOT_ASKED, PASSED, STATUSES
 from tests.support.reached import CORRECTIONS as SITUATIONS
 from tests.support.reached import below_floors
 from tests.support.session import Session
@@ -91,6 +91,9 @@ def _clauses(run: Session) -> Iterator[str]:
         lacking = [clause for clause in broken if CLAUSES[clause].capability == capability]
         if lacking and capability not in run.hello.capabilities:
             yield f"LACKS       {capability}, which it does not declare: {', '.join(sorted(lacking))}"
+    for outcome in run.outcomes:
+        if outcome.status == NOT_ASKED and FINDING in outcome.why:
+            yield f"FINDING     {outcome.case:<10} {outcome.sentence}: {outcome.why.split(FINDING)[1]}"
     for entry in sorted(run.known.unmatched) if not run.known.narrowed else ():
         yield f"KNOWN FAILURE {entry} matches no case that ran: take it out of the file"
 

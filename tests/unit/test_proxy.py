@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.proxy import Proxy, command_size
+from tests.support.proxy import SETUP, Proxy, answered, command_name, command_size, delayed, lost, unanswered
 
 GET = b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n"
 BINARY = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$6\r\n*1\r\n\r\n\r\n"  # its value looks like a command
@@ -118,3 +118,65 @@ def test_a_plan_is_forgotten(server: Server) -> None:
         connection.sendall(GET)
         assert answers(connection, 1) == b"+OK\r\n"
     assert happened == []
+
+
+@pytest.mark.parametrize(("command", "name"), [(GET, b"GET"), (BINARY, b"SET"), (b"ping\r\n", b"PING")])
+def test_the_name_of_a_command(command: bytes, name: bytes) -> None:
+    """In capitals, of both forms."""
+    assert command_name(command) == name
+
+
+def test_a_command_is_lost(server: Server) -> None:
+    """The connection ends, and the server has seen nothing of the command."""
+    with Proxy(server.url) as proxy, client(proxy) as connection:
+        proxy.plan(1, lost)
+        connection.sendall(GET)
+        assert connection.recv(1) == b""
+    assert server.came == b""
+
+
+def test_a_reply_is_lost(server: Server) -> None:
+    """The server has the command, and the connection ends before its reply."""
+    with Proxy(server.url) as proxy, client(proxy) as connection:
+        proxy.plan(1, unanswered)
+        connection.sendall(GET)
+        assert connection.recv(1) == b""
+    assert server.came == GET
+
+
+def test_an_error_in_the_servers_stead(server: Server) -> None:
+    """The client reads the error, the server sees nothing, and the connection goes on."""
+    with Proxy(server.url) as proxy, client(proxy) as connection:
+        proxy.plan(1, answered(b"BUSY x"))
+        connection.sendall(GET)
+        assert connection.recv(100) == b"-BUSY x\r\n"
+        connection.sendall(BINARY)
+        assert answers(connection, 1) == b"+OK\r\n"
+    assert server.came == BINARY
+
+
+def test_a_reply_is_late(server: Server) -> None:
+    """The reply comes once it may, and not before."""
+    until = threading.Event()
+    with Proxy(server.url) as proxy, client(proxy) as connection:
+        proxy.plan(1, delayed(until))
+        connection.sendall(GET)
+        connection.settimeout(0.05)
+        with pytest.raises(TimeoutError):
+            connection.recv(1)
+        connection.settimeout(5)
+        until.set()
+        assert answers(connection, 1) == b"+OK\r\n"
+
+
+def test_only_some_commands_count(server: Server) -> None:
+    """What a client sends for its connection's sake goes through uncounted; what counted is named."""
+    with Proxy(server.url) as proxy, client(proxy) as connection:
+        proxy.plan(2, answered(b"BUSY x"), lambda name: name not in SETUP)
+        connection.sendall(b"PING\r\n" + GET + BINARY)
+        got = b""
+        while len(got) < len(b"+OK\r\n-BUSY x\r\n"):
+            got += connection.recv(100)
+        assert not proxy.forget()
+        assert proxy.names == [b"GET", b"SET"]
+    assert server.came == b"PING\r\n" + GET

@@ -14,6 +14,8 @@ struct redisq {
   redisReply *last; /* what the latest reply points into */
   char *prefix, *route;
   size_t prefix_size;
+  char *user, *password; /* NULL where none is needed */
+  int database;
   char *source[SCRIPTS];
   char sha[SCRIPTS][SHA + 1]; /* empty until the server has told it */
   char failure[256];
@@ -48,18 +50,29 @@ static int accepted(redisq *queue, redisReply *reply) {
   return good;
 }
 
-static int login(redisq *queue, const char *user, const char *password, int database) {
+static int login(redisq *queue) {
   redisContext *c = queue->context;
-  if (user != NULL && !accepted(queue, redisCommand(c, "AUTH %s %s", user, password != NULL ? password : ""))) return 0;
-  if (user == NULL && password != NULL && !accepted(queue, redisCommand(c, "AUTH %s", password))) return 0;
-  return database == 0 || accepted(queue, redisCommand(c, "SELECT %d", database));
+  const char *user = queue->user, *password = queue->password != NULL ? queue->password : "";
+  if (user != NULL && !accepted(queue, redisCommand(c, "AUTH %s %s", user, password))) return 0;
+  if (user == NULL && *password != '\0' && !accepted(queue, redisCommand(c, "AUTH %s", password))) return 0;
+  return queue->database == 0 || accepted(queue, redisCommand(c, "SELECT %d", queue->database));
 }
+
+/* hiredis never uses a connection again once it broke; the next call makes a new one. */
+static int connected(redisq *queue) {
+  return queue->context->err == 0 || (redisReconnect(queue->context) == REDIS_OK && login(queue));
+}
+
+static char *copy(const char *text) { return text != NULL ? strdup(text) : NULL; }
 
 redisq *redisq_open(const char *host, int port, const char *user, const char *password, int database,
                     redisq_bytes prefix, char *error, size_t size) {
   redisq *queue = calloc(1, sizeof *queue);
   if (queue == NULL) return NULL;
   queue->prefix_size = prefix.size;
+  queue->user = copy(user);
+  queue->password = copy(password);
+  queue->database = database;
   queue->prefix = malloc(prefix.size + 1);
   queue->route = malloc(prefix.size + sizeof ":prio");
   int good = queue->prefix != NULL && queue->route != NULL;
@@ -79,7 +92,7 @@ redisq *redisq_open(const char *host, int port, const char *user, const char *pa
     if (!good && queue->context != NULL)
       snprintf(queue->failure, sizeof queue->failure, "%s", queue->context->errstr);
   }
-  if (good && login(queue, user, password, database)) return queue;
+  if (good && login(queue)) return queue;
   snprintf(error, size, "%s", queue->failure);
   redisq_close(queue);
   return NULL;
@@ -92,6 +105,8 @@ void redisq_close(redisq *queue) {
   for (int i = 0; i < SCRIPTS; i++) free(queue->source[i]);
   free(queue->prefix);
   free(queue->route);
+  free(queue->user);
+  free(queue->password);
   free(queue);
 }
 
@@ -152,7 +167,7 @@ redisq_reply redisq_call(redisq *queue, const char *script, size_t count, const 
   if (count > ARGUMENTS)
     return (redisq_reply){.kind = REDISQ_ERROR, .error = "REDISQ_BADARG ARGV: more than any script takes"};
   if (queue->last != NULL) freeReplyObject(queue->last);
-  queue->last = run(queue, which, count, argv);
+  queue->last = connected(queue) ? run(queue, which, count, argv) : NULL;
   return read_reply(queue, queue->last);
 }
 
