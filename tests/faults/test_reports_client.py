@@ -18,7 +18,7 @@ LARGE = 64 * 1024 * 1024
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_lost_reply_that_is_retried(server: BaseServer, kind: str) -> None:
-    """B61: a client that retries by itself publishes twice, loses a lease until it ends, and denies its own ack."""
+    """B61, FAIL-1, FAIL-2, FAIL-3: a client that retries publishes twice, loses a lease, and denies its own ack."""
     server.clock.prefixes = ["redisq"]
     seen: Any = server.client()
     warm(server)
@@ -54,8 +54,31 @@ def taken(queue: Any) -> Lease:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_lost_settlement_that_is_retried(server: BaseServer, kind: str) -> None:
+    """B61, FAIL-4, FAIL-5: a client that retries renews a lease twice, and denies its nack, which settled once."""
+    server.clock.prefixes = ["redisq"]
+    seen: Any = server.client()
+    warm(server)
+    with Proxy(server.url) as proxy, transport(kind, proxy.url, retries=3) as queue:
+        queue.publish("g", "1")
+        lease = taken(queue)
+        proxy.lose_reply()
+        assert queue.extend(lease, visibility=60).token == lease.token
+        proxy.lose_reply()
+        assert queue.nack(lease, delay=10) is False  # it parked
+        assert seen.get("redisq:lock:g") == b"parked"
+        assert queue.claim() is None
+        server.clock.advance(10_001)
+        lease = taken(queue)
+        proxy.lose_reply()
+        assert queue.nack(lease) is False  # it gave the message back
+        assert queue.ack(taken(queue)) is True
+    assert seen.dbsize() == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_lost_reply_without_retries(server: BaseServer, kind: str) -> None:
-    """B61: without retries a lost reply is the client's error, its call took effect, and the next one works."""
+    """B61, FAIL-3: without retries a lost reply is the client's error, its call took effect, and the next one works."""
     server.clock.prefixes = ["redisq"]
     warm(server)
     with Proxy(server.url) as proxy, transport(kind, proxy.url) as queue:
@@ -94,7 +117,7 @@ def test_a_lost_reply_of_many(server: BaseServer, kind: str) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_bytes_by_any_client(server: BaseServer, kind: str, protocol: int | None) -> None:
-    """B65, B66: a payload that is no UTF-8 comes through alike, decoded or not, in each protocol; no lease is lost."""
+    """B65, B66, KEYS-1: a payload that is no UTF-8 comes through alike, decoded or not, in each protocol."""
     payload = bytes(range(256))
     for decode in (True, False):
         options: dict[str, Any] = {"decode_responses": decode, **({"protocol": protocol} if protocol else {})}

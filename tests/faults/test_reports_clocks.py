@@ -19,7 +19,7 @@ LEASE_MS = 500
 
 @needs_exact_clock
 def skewed_clients(rig: Rig) -> None:
-    """B34: clients whose clocks differ by 20 minutes never hold one group at once; all is due after lease and skew."""
+    """B34, TIME-5: clients 20 minutes apart never hold one group at once; all is due after lease and skew."""
     for seed in range(6):
         rig.reset()
         history = Skewed(rig, seed)
@@ -80,7 +80,7 @@ class Skewed:
 
 @needs_exact_clock
 def stepped_back(rig: Rig) -> None:
-    """B35: a server's clock that steps back an hour hides what was scored by the later time until it catches up."""
+    """B35, TIME-4: a server's clock that steps back an hour hides what was scored later until it catches up."""
     clock = rig.host.clock
     for payload in ("1", "2"):
         rig.publish("old", payload)
@@ -100,7 +100,7 @@ def stepped_back(rig: Rig) -> None:
 
 @needs_exact_clock
 def revived(rig: Rig) -> None:
-    """B35: a lock that comes alive again when the clock steps back is the last holder's; nobody shares the group."""
+    """B35, TIME-4: a lock alive again after a step back is the last holder's; nobody shares the group."""
     rig.publish("g", "1")
     rig.claim("A", visibility_ms=1000)
     rig.wait(2000)
@@ -120,7 +120,7 @@ def revived(rig: Rig) -> None:
 
 
 def without_time(rig: Rig) -> None:
-    """B39: by a client's clock a user without TIME can do everything; by the server's, nothing is written."""
+    """B39, TIME-2: by a client's clock a user without TIME can do everything; by the server's, nothing is written."""
     poor = rig.user("without-time", "~*", "+@all", "-time")
     now_ms = rig.now_ms
     for group in ("a", "b"):

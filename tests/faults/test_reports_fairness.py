@@ -13,14 +13,14 @@ CLAIMS = 100
 
 
 def mix(rig: Rig) -> None:
-    """B30: of 100 claims 20 take any priority; beside endless work of high priority the low gets just those."""
+    """B30, CLAIM-6: of 100 claims 20 take any priority; beside endless urgent work the low gets just those."""
     served = _serve(rig, [0 if number % 5 == 4 else 4 for number in range(CLAIMS)])
     rig.expect(served.count(b"low") == 20, f"the low priority got {served.count(b'low')} of 20 claims that take any")
     rig.expect(served.count(b"high") == 80, "a claim for high priorities was served something else, or nothing")
 
 
 def strict(rig: Rig) -> None:
-    """B30: claims for high priorities alone never serve the low ones, as documented."""
+    """B30, NOT-2: claims for high priorities alone never serve the low ones, as documented."""
     served = _serve(rig, [4] * CLAIMS)
     rig.expect(served.count(b"low") == 0, "a claim for high priorities serves a low one")
 
@@ -42,7 +42,7 @@ def _serve(rig: Rig, min_priorities: list[int]) -> list[bytes]:
 
 
 def poison(rig: Rig, delay_ms: int = 1000) -> None:
-    """B27: with a delay a message that always fails does not come again before nine good groups were served."""
+    """B27, NOT-4: with a delay a message that always fails does not come again before nine good groups were served."""
     rig.publish("bad", "poison")
     for number in range(9):
         rig.publish(f"good{number}", "1")

@@ -20,7 +20,7 @@ from tests.support.running import BaseServer
 
 
 def stale_ack(rig: Rig) -> None:
-    """B01: an ack after the lease is refused and changes nothing; the new holder's pops exactly one."""
+    """B01, NOT-1: an ack after the lease is refused and changes nothing; the new holder's pops exactly one."""
     rig.publish("g", "1")
     rig.publish("g", "2")
     rig.claim("A", visibility_ms=50)
@@ -34,7 +34,7 @@ def stale_ack(rig: Rig) -> None:
 
 
 def late_settlement(rig: Rig) -> None:
-    """B03: whatever settles after the group went to B, B's lock and all else is as before, byte for byte."""
+    """B03, SETTLE-1: whatever settles after the group went to B, B's lock and all else is as before, byte for byte."""
     for op, arguments in (
         ("ack", {}),
         ("nack", {}),
@@ -54,7 +54,7 @@ def late_settlement(rig: Rig) -> None:
 
 @needs_exact_clock
 def renewal(rig: Rig) -> None:
-    """B11, B12: extend keeps a group for many leases, moves lock and score alike, and no data key gets a TTL."""
+    """B11, B12, EXTEND-1: extend keeps a group for many leases, moves lock and score, and no data key gets a TTL."""
     rig.publish("g", "m")
     rig.claim("A", visibility_ms=1000)
     for _ in range(6):
@@ -71,7 +71,7 @@ def renewal(rig: Rig) -> None:
 
 
 def lost_lock(rig: Rig) -> None:
-    """B14, B47: a lock is all there is of a lease; one that was evicted frees its group when the lease would end."""
+    """B14, B47, FAIL-7: a lock is all there is of a lease; an evicted one frees its group when the lease would end."""
     for group in ("g", "h"):
         rig.publish(group, "m")
     rig.claim("A", visibility_ms=1000)
@@ -227,7 +227,7 @@ def claimed_at_once(server: BaseServer, claim: Callable[[Any], str | None]) -> C
 
 
 def test_claims_at_once_share_no_group(server: BaseServer) -> None:
-    """B33: of many workers that claim at the same moment each gets another group, and every group is claimed."""
+    """B33, CLAIM-7: of many workers that claim at the same moment each gets another group, and all are claimed."""
 
     def claim(client: Any) -> str | None:
         lease = RedisTransport(client).claim()

@@ -75,7 +75,7 @@ class AsyncFlushingPipe(FlushingPipe):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_script_flush_before_every_script(server: BaseServer, kind: str) -> None:
-    """B40, B41: with the script cache lost before every script, in pipelines too, each takes effect once."""
+    """B40, B41, FAIL-8: with the script cache lost before every script, in pipelines too, each takes effect once."""
     wrap = AsyncFlushing if kind == "async" else Flushing
     with transport(kind, server.url, wrap=wrap) as queue:
         everything_once(queue)
@@ -120,7 +120,7 @@ COST = re.compile(rb"^-- COST .*at most (\d+)(?: pages of K)?$", re.MULTILINE)
 
 
 def bounded_work(rig: Rig) -> None:
-    """B51: among 10,000 groups, all in the way, no script runs more commands than its header says."""
+    """B51, NOT-6: among 10,000 groups, all in the way, no script runs more commands than its header says."""
     pages, most = _costs(rig)
     for op in most:
         _settling_cost(rig, op, most[op])
@@ -170,7 +170,7 @@ DURATIONS = (1, 100_000_000, 300_000_000, 10**11, 10**14, 999_999_999_999_999)
 
 @needs_exact_clock
 def exact_numbers(rig: Rig) -> None:
-    """B56: scores and deadlines are exact to the millisecond up to fifteen digits; more digits are refused."""
+    """B56, TIME-6: scores and deadlines are exact to the millisecond up to fifteen digits; more digits are refused."""
     for now_ms in INSTANTS:
         for px in DURATIONS:
             rig.reset()

@@ -25,7 +25,7 @@ SEEDS = range(8)
 
 
 def killed_anywhere(rig: Rig) -> None:
-    """B13: the workers of a random history end at any point of it; a fresh one gets all that was not acked."""
+    """B13, FAIL-6: workers of a random history end at any point of it; a fresh one gets all that was not acked."""
     for seed in SEEDS:
         for length in range(3, 60, 8):
             rig.reset()
@@ -142,7 +142,7 @@ while lease := queue.claim(visibility=30):
 
 
 def test_killed_worker(server: BaseServer) -> None:
-    """B13: kill -9 of a worker in the middle of its work loses nothing and wedges no group."""
+    """B13, FAIL-6: kill -9 of a worker in the middle of its work loses nothing and wedges no group."""
     server.clock.prefixes = ["redisq"]
     client: Any = server.client(socket_timeout=30)
     queue = RedisTransport(client)

@@ -1,7 +1,7 @@
 """The spec as data: its clauses, and the cases that stand under them, run as they are written.
 
 A clause is a heading that begins with its permanent id, ``### CLAIM-7 Title``. A line ``Capability: `name` `` under it
-says which capability a port needs to keep it. A clause has at least one case, which is a fenced block:
+says which capability a port needs to keep it. Under it stand its cases, which are fenced blocks:
 
 ``trace ID: sentence``
     in the notation of ``model/notation.py``, each step with its reply. A line ``# the original differs: how`` stands

@@ -31,7 +31,7 @@ def test_an_asyncio_queue_as_people_write_it() -> None:
 
 
 def test_claims_at_once_get_different_groups(server: Any) -> None:
-    """Tasks that claim at the same time over one client never hold the same group."""
+    """CLAIM-7: tasks that claim at the same time over one client never hold the same group."""
 
     async def main() -> None:
         client = redis.asyncio.Redis.from_url(server.url)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from model.operation import Malformed
-from tests.support.cases import CASES, CHECKS, CLAUSES, Clause, read_page, read_pages
+from tests.support.cases import CASES, CLAUSES, read_page, read_pages
 from tests.support.port.asked import needs
 
 PAGE = """\
@@ -75,12 +75,6 @@ def test_says_what_is_wrong_with_a_page(tmp_path: Path, old: str, new: str, says
     with pytest.raises(Malformed) as refused:
         read_pages([tmp_path / "claim.md"])
     assert says in str(refused.value)
-
-
-@pytest.mark.parametrize("clause", CLAUSES.values(), ids=lambda clause: clause.id)
-def test_every_clause_has_a_case(clause: Clause) -> None:
-    """A promise that nothing holds is none."""
-    assert clause.id in {name for cases in (CASES, CHECKS) for case in cases for name in case.clauses}
 
 
 def test_every_case_at_full_level_has_a_capability() -> None:

@@ -25,7 +25,7 @@ def client(request: pytest.FixtureRequest, bench: Bench) -> Any:
 
 
 def test_every_operation_survives_a_flush(bench: Bench, client: Any) -> None:
-    """With an empty cache before each of them, all operations do what they do, once."""
+    """FAIL-8: with an empty cache before each of them, all operations do what they do, once."""
     queue, commands = bench.queue(client), bench.blocking(client)
 
     def flushed(name: str, *args: Any, **options: Any) -> Any:

@@ -81,7 +81,7 @@ def test_min_priority_leaves_lower_tiers_out(queue: Any) -> None:
 
 
 def test_a_prefix_is_a_queue_of_its_own(bench: Bench) -> None:
-    """Queues of two prefixes on one server share nothing."""
+    """KEYS-5: queues of two prefixes on one server share nothing."""
     fake = bench.fake()
     one, two = bench.queue(fake, "one"), bench.queue(fake, prefix="two")
     one.publish("g", "p")
