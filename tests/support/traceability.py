@@ -112,8 +112,10 @@ def index(page: Page, tests: Sequence[Naming]) -> str:
     lines = [
         "# Every clause, and what holds it",
         "",
-        "Written by `tox run -e vectors` from the other pages and the docstrings of the tests. **Cases** are traces, run as",
-        "they stand on every system under test; **checks** and **tests** have happen what no trace can show.",
+        "Written by `tox run -e vectors` from the other pages and from the docstrings of the tests.",
+        "",
+        "**Cases** are traces, run as they stand on every system under test. **Checks** are done to every port, and",
+        "**tests** to this project: what no trace can show happens there.",
     ]
     for name in dict.fromkeys(clause.page for clause in page.clauses):
         lines += ["", f"## {name}", "", "| clause | cases | checks and tests |", "| --- | --- | --- |"]
