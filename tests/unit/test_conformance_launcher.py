@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -206,3 +207,23 @@ def test_broken_scripts_do_not_conform(hostile: Path) -> None:
 def test_option_that_does_not_exist(hostile: Path) -> None:
     """An option that neither the suite nor pytest knows is an error of the command line."""
     assert launch(hostile, "--no-such-option").returncode == 2
+
+
+def test_a_port_of_which_nothing_was_asked_does_not_conform(tmp_path: Path) -> None:
+    """Where every case chosen is one that the port cannot be asked, the run is no success."""
+    oracle = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from model.__main__ import main; main()"
+    port = shlex.join([sys.executable, "-c", oracle])
+    run = launch(tmp_path, "--port", port, "--case", "CLAIM-7c")
+    assert run.returncode == 1, run.stdout + run.stderr
+    assert "NOTHING RAN" in run.stdout
+    assert launch(tmp_path, "--port", port, "--case", "CLAIM-7a").returncode == 0
+
+
+def test_a_required_server_counts_where_no_operation_is_compared() -> None:
+    """Also tests that only use the servers fail if one that is required is missing."""
+    line = [sys.executable, "-m", "pytest", "-q", "tests/faults/test_errata.py", "-k", "test_e9"]
+    run = subprocess.run(
+        [*line, "--require-servers", "redis-0.1"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 1, run.stdout + run.stderr
+    assert "INCOMPLETE: required and not found: redis-0.1" in run.stdout

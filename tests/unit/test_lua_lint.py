@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from configparser import ConfigParser
 from importlib.resources import files
 from pathlib import Path
 
@@ -275,3 +276,11 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert printed[1] == f"files: 1, rules: {len(RULES)}, findings: 1"
     assert main([]) == 2
     assert "usage" in capsys.readouterr().err
+
+
+def test_the_gate_lints_every_script() -> None:
+    """tox expands no pattern, so its command names the scripts: all of them."""
+    tox = ConfigParser(interpolation=None)
+    tox.read(Path(__file__).parents[2] / "tox.ini", encoding="utf-8")
+    words = tox["testenv:lint"]["commands"].split()
+    assert sorted(word for word in words if word.endswith(".lua")) == sorted(f"redisq/lua/{name}.lua" for name in NAMES)

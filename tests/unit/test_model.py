@@ -15,6 +15,7 @@ from tests.support.campaign import campaign
 from tests.support.cases import CASES, Case
 from tests.support.trial import Tally
 from tests.support.witness import Model
+from tests.unit.traces import after
 
 ROOT = Path(__file__).parents[2]
 
@@ -70,3 +71,11 @@ def test_imports_nothing_of_the_other(package: str) -> None:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not {name.split(".")[0] for name in names} & allowed, f"{path.name} imports {names}"
+
+
+def test_a_trace_without_its_reply_is_no_test() -> None:
+    """The traces of these tests say what every script replies, and are told apart from those that do not."""
+    after('1000 publish group="g" -> 1')
+    for line in ('1000 publish group="g"', '1000 publish group="g" -> 2', "1000 wait -> 1"):
+        with pytest.raises(AssertionError):
+            after(line)

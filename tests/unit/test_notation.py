@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.notation import difference, quoted, read, unquoted, write, write_reply
-from model.operation import Error, Fault, Malformed, Ok, Operation, Unsupported
+from model.notation import difference, quoted, read, unquoted, write, write_operation, write_reply
+from model.operation import ARGUMENTS, BYTES, Error, Fault, Malformed, Ok, Operation, Unsupported
 from model.state import Lock, State
 
 
@@ -74,3 +74,15 @@ def test_difference_names_every_key_that_differs() -> None:
 def test_named_escapes() -> None:
     """Line ends, tabs, quotes and backslashes have short forms."""
     assert unquoted(r'"\r\n\t\"\\"') == b'\r\n\t"\\'
+
+
+@pytest.mark.parametrize("op", ARGUMENTS)
+@given(st.data())
+def test_every_operation_reads_back(op: str, data: st.DataObject) -> None:
+    """No argument of a script or of a foreign write is lost on paper: neither its default, nor what is near it."""
+    numbers = {"tier": st.integers(0, 4)}
+    near = st.sampled_from([0, 1, 8, 1000, 30_000])
+    args = {name: data.draw(st.binary() if name in BYTES else numbers.get(name, near)) for name in ARGUMENTS[op]}
+    operation = Operation(op, 7, args)
+    back, _ = read(write_operation(operation))
+    assert {name: back[name] for name in args} == args

@@ -18,6 +18,8 @@ from model.operation import (
     Operation,
     Unsupported,
     reply_to_json,
+    tagged,
+    untagged,
 )
 
 
@@ -85,3 +87,10 @@ def test_replies_as_json() -> None:
     assert reply_to_json(Error("REDISQ_BADARG", ("px",))) == {"error": {"code": "REDISQ_BADARG", "arguments": ["px"]}}
     assert reply_to_json(Unsupported("why")) == {"unsupported": "why"}
     assert reply_to_json(Fault("what")) == {"fault": "what"}
+
+
+@pytest.mark.parametrize(("data", "form"), [(b"a\xc3\xa9", "utf8"), (b"", "utf8"), (b"\xff", "b64"), (b"a\0b", "b64")])
+def test_bytes_travel_as_text_only_where_every_language_reads_all_of_it(data: bytes, form: str) -> None:
+    """What is no UTF-8 travels as base64, and so does a NUL, at which the strings of C end."""
+    assert list(tagged(data)) == [form]
+    assert untagged(tagged(data), "group") == data

@@ -222,3 +222,17 @@ def test_missing_servers() -> None:
     assert missing(["fakeredis", "redis-7.0", "valkey-9.1"], {"redis-7.0"}) == ["fakeredis", "valkey-9.1"]
     assert missing(["redis-7.0"], ["redis-7.0", "redis-6.2"]) == []
     assert missing(["redis-7.0"], ["redis-7.0.15"]) == ["redis-7.0"]
+
+
+def threads(server: servers.Server) -> set[str]:
+    """The names of the threads of a server."""
+    return {path.read_text().strip() for path in Path(f"/proc/{server.pid}/task").glob("*/comm")}
+
+
+def test_no_thread_waits_by_the_wall_clock(source: ServerSource) -> None:
+    """Under a virtual clock jemalloc has no background thread, which would spin; with the option undone it has one."""
+    with source.start() as server:
+        assert "jemalloc_bg_thd" not in threads(server)
+    with source.start(["--jemalloc-bg-thread", "yes"]) as server:
+        by_jemalloc = server.client().info("memory")["mem_allocator"].startswith("jemalloc")
+        assert ("jemalloc_bg_thd" in threads(server)) == by_jemalloc

@@ -68,3 +68,38 @@ class UncheckedArguments(Port):
 
     of_design = "unchecked-arguments"
     rejected_by = ("ARG-1a", "ARG-3a", "ARG-4a")
+
+
+class MinusOneIsNow(Port):
+    """Has -1 mean the server's clock, as if no caller could send it."""
+
+    rejected_by = ("ARG-3b",)
+
+    def call(self, script: str, request: Request, *names: str) -> Any:
+        clocks = {name: None for name in ("now_ms", "score_ms") if request.get(name) == -1}
+        return super().call(script, {**request, **clocks}, *names)
+
+
+class BlamesNow(Port):
+    """Reads score and now by one function, which names now when it refuses either."""
+
+    rejected_by = ("ARG-3b",)
+
+    def answer(self, request: Request) -> Request:
+        answer = super().answer(request)
+        if "error" in answer:
+            said = [word.rstrip(":") for word in answer["error"]["message"].split(" ")[1:]]
+            answer["error"]["arguments"] = ["now" if word == "score" else word for word in said]
+        return answer
+
+
+class EndsAtNul(Port):
+    """Takes bytes for strings of C, which end at the first NUL."""
+
+    rejected_by = ("CLAIM-22a", "KEYS-1a")
+
+    def call(self, script: str, request: Request, *names: str) -> Any:
+        if "argv" not in request:
+            texts = {name: untag(request[name]) for name in ("group", "payload", "token") if name in request}
+            request = {**request, **{name: tag(text.split(b"\0")[0]) for name, text in texts.items()}}
+        return super().call(script, request, *names)
