@@ -70,3 +70,15 @@ def test_adapters_are_small() -> None:
 def test_lock_file_names_no_host() -> None:
     """Packages come from wherever npm is told to look."""
     assert "resolved" not in (HERE / "node/package-lock.json").read_text(encoding="utf-8")
+
+
+def test_the_gate_asks_node_for_its_version() -> None:
+    """Its question is answered by an exit code; as it once was, Node refused to end with a truth value."""
+    version = shutil.which("node") and subprocess.run(["node", "-v"], capture_output=True, text=True).stdout
+    if not version or int(version.strip("v").split(".")[0]) < 20:
+        pytest.skip("Node.js 20 or newer is not installed")
+    (question,) = re.findall(r"command node -e '([^']+)'", (ROOT / ".ci" / "run").read_text(encoding="utf-8"))
+    too_old, once = question.replace("< 20", "< 9999"), question.replace(" ? 1 : 0", "")
+    assert question not in (too_old, once)
+    codes = [subprocess.run(["node", "-e", text], capture_output=True).returncode for text in (question, too_old, once)]
+    assert codes == [0, 1, 1]

@@ -75,14 +75,13 @@ def names(shown: list[str], kind: str) -> list[str]:
 def unconvicted(shown: list[str]) -> list[str]:
     """The designs and ports that no case or check beside them convicts, by the tests of ports that run them."""
     cases = {what for what in shown if "/" not in what}
-    special = [name for name in names(shown, "designs/") if name in DESIGNS and DESIGNS[name].shows != "plain"]
+    found = [DESIGNS[name] for name in names(shown, "designs/") if name in DESIGNS]
+    plain = [design.name for design in found if design.shows == "plain" and not cases & {*TRACES}]
+    special = [design.name for design in found if design.shows != "plain"]
     ports = [name for name in names(shown, "zoo/") if name in WRONG]
+    special = [name for name in special if not {(case, name) for case in cases} & CONVICTED]
     return [
-        *(
-            f"no check beside it convicts {name}"
-            for name in special
-            if not {(case, name) for case in cases} & CONVICTED
-        ),
+        *(f"no case beside it convicts {name}" for name in plain + special),
         *(f"no case beside it convicts {name}" for name in ports if not {*WRONG[name].rejected_by} & cases),
     ]
 
@@ -133,7 +132,8 @@ def test_the_bug_is_convicted(case: Case, design: Design, tmp_path: Path) -> Non
         ("`E2-1` ", "`E2-9` ", "M02: E2-9: there is no such exhibit"),
         ("`designs/park-same-token`", "`designs/park-gone`", "M02: designs/park-gone: there is no such exhibit"),
         ("`zoo/EndsAtNul`", "`zoo/Right`", "zoo/Right: there is no such exhibit"),
-        ("`E1-2` ", "`E1-1` ", "M01: no check beside it convicts two-step-nack"),
+        ("`E1-2` ", "`E1-1` ", "M01: no case beside it convicts two-step-nack"),
+        ("`E2-1` ", "", "M02: no case beside it convicts park-same-token"),
         ("`ARG-3b` `zoo/BlamesNow`", "`ARG-3a` `zoo/BlamesNow`", "no case beside it convicts BlamesNow"),
         ("`tests/ports/test_zoo.py::test_wrong_port_is_rejected`", "the zoo", "nothing re-creates it"),
     ],

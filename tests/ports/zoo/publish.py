@@ -85,3 +85,14 @@ class PushesFirst(Port):
 
     of_design = "push-before-index"
     rejected_by = ("E15-2",)
+
+
+class ArrivalInSeconds(Port):
+    """Scores an arrival by a clock of whole seconds, so that ids decide who came first."""
+
+    rejected_by = ("PUBLISH-6d",)
+
+    def publish(self, request: Request) -> Any:
+        if "argv" not in request and request["score_ms"] is None:
+            request = {**request, "score_ms": request["time_ms"] // 1000 * 1000}
+        return super().publish(request)
