@@ -120,7 +120,7 @@ COST = re.compile(rb"^-- COST .*at most (\d+)(?: pages of K)?$", re.MULTILINE)
 
 
 def bounded_work(rig: Rig) -> None:
-    """B51, NOT-6: among 10,000 groups, all in the way, no script runs more commands than its header says."""
+    """B51, CLAIM-16: among 10,000 groups, all in the way, no script runs more commands than its header says."""
     pages, most = _costs(rig)
     for op in most:
         _settling_cost(rig, op, most[op])

@@ -47,7 +47,7 @@ def locks_end(rig: Rig) -> None:
 
 
 def nothing_left(rig: Rig) -> None:
-    """B22: many groups of any bytes, some of which lost their lists, leave no key once they are drained."""
+    """B22, KEYS-4: many groups of any bytes, some of which lost their lists, leave no key once they are drained."""
     random = Random(22)
     groups = tuple({random.randbytes(random.randrange(1, 9)) for _ in range(150)})
     history = History(rig, 22)

@@ -61,6 +61,20 @@ def test_suite_installed_rejects(equipped: Environment, tmp_path: Path) -> None:
     assert "DOES NOT CONFORM" in done.stdout
 
 
+def test_suite_holds_the_scripts_that_are_installed(equipped: Environment) -> None:
+    """A script changed where it is installed does not conform: the suite has no copy of its own to look at."""
+    where = "from importlib.resources import files; print(files('redisq') / 'lua' / 'publish.lua')"
+    script = Path(equipped.run("python", "-c", where).stdout.strip())
+    source = script.read_text()
+    script.write_text(source.replace("'RPUSH'", "'LPUSH'"))
+    try:
+        done = equipped.run("redisq-conformance", "--profile", "dev", "--sut", "fakeredis", "-x", check=False)
+    finally:
+        script.write_text(source)
+    assert done.returncode == 1, said(done)
+    assert "DOES NOT CONFORM" in done.stdout
+
+
 def test_readme_example(equipped: Environment) -> None:
     """The first example of the README runs as it stands, and prints something."""
     example = re.search(r"^```python\n(.+?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)

@@ -131,7 +131,7 @@ def test_the_bug_is_convicted(case: Case, design: Design, tmp_path: Path) -> Non
         ("| review | machine | `E2-1`", "| luck | machine | `E2-1`", "M02: luck is no way to find a bug"),
         ("`E2-1` ", "`E2-9` ", "M02: E2-9: there is no such exhibit"),
         ("`designs/park-same-token`", "`designs/park-gone`", "M02: designs/park-gone: there is no such exhibit"),
-        ("`zoo/EndsAtNul`", "`zoo/Right`", "zoo/Right: there is no such exhibit"),
+        ("`zoo/HalfACharacter`", "`zoo/Right`", "zoo/Right: there is no such exhibit"),
         ("`E1-2` ", "`E1-1` ", "M01: no case beside it convicts two-step-nack"),
         ("`E2-1` ", "", "M02: no case beside it convicts park-same-token"),
         ("`ARG-3b` `zoo/BlamesNow`", "`ARG-3a` `zoo/BlamesNow`", "no case beside it convicts BlamesNow"),
