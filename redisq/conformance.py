@@ -7,6 +7,7 @@ A launcher, no more: the suite is ``tests/conformance``, which lies beside the p
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
@@ -70,6 +71,7 @@ def _run(root: Path, args: Sequence[str]) -> int:
     for variable in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS"):
         os.environ.pop(variable, None)
     where = [f"--config-file={root / 'pyproject.toml'}", f"--rootdir={root}", "--noconftest", "-p", "tests.conftest"]
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: what was found so far is still reported
     # A warning of a newer client or server package is no difference from the model.
     how = ["--quiet", "--no-header", "--tb=short", "-rN", "--disable-warnings", "-W", "default"]
     code = pytest.main([*where, *how, *args, str(root / "tests" / "conformance")])

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.support.campaign import campaign, failure, random_seed
+from tests.support.campaign import campaign, random_seed
+from tests.support.judge import differs
 from tests.support.options import OPERATIONS
 from tests.support.reached import below_floors
 from tests.support.session import Session
@@ -46,7 +47,7 @@ def check(run: Session, pytestconfig: pytest.Config, group: str, witnesses: Sequ
     seed = random_seed() if profile == "nightly" else 0
     divergence = campaign(witnesses, operations, tally, seed=seed)
     if divergence is not None:
-        pytest.fail(failure(run, divergence, pytestconfig.getoption("--save-trace")), pytrace=False)
+        differs(run, "random operations", divergence, pytestconfig.getoption("--save-trace"))
 
 
 def test_reached_what_matters(run: Session) -> None:

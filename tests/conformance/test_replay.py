@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from model.notation import read_trace
-from tests.support.campaign import failure
+from tests.support.judge import differs
 from tests.support.session import Session
 from tests.support.shifted import replay
 from tests.support.trial import Tally
@@ -20,4 +20,4 @@ def test_replay(run: Session, pytestconfig: pytest.Config) -> None:
     for witness in run.witnesses:
         divergence = replay(operations, [witness], run.tally.setdefault("replay", Tally()))
         if divergence is not None:
-            pytest.fail(failure(run, divergence), pytrace=False)
+            differs(run, "replay", divergence)

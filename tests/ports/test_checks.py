@@ -10,7 +10,6 @@ import pytest
 from model.operation import PREFIX
 from tests.support.cases import CHECKS as OF_THE_SPEC
 from tests.support.designs import designs
-from tests.support.options import SESSION
 from tests.support.port.checks import CHECKS
 from tests.support.port.checks.rig import Rig
 from tests.support.port.witness import Adapter, Port
@@ -52,16 +51,6 @@ CONTROLS = [
     ("CLAIM-7c", "lock-without-px", "when its lease had ended", "check"),
     ("CLAIM-7c", "prio-kept-on-drain", "keys stay: ", "check"),
 ]
-
-
-@pytest.fixture(scope="module")
-def host(pytestconfig: pytest.Config) -> BaseServer:
-    """A real server with a virtual clock, of those that the run found."""
-    found = [host for host in pytestconfig.stash[SESSION].hosts if host.name != "fakeredis" and host.clock.exact]
-    if not found:
-        pytest.skip("no server with a virtual clock")
-    server: BaseServer = found[0]
-    return server
 
 
 @pytest.mark.parametrize(("check", "name", "says", "kind"), CONTROLS, ids=[f"{c[0]}-{c[1]}" for c in CONTROLS])

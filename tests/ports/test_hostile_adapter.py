@@ -124,7 +124,7 @@ def test_a_run_survives_them(pytestconfig: pytest.Config, tmp_path: Path, monkey
         ]
         assert try_case(run, case, run.witnesses[0]).status == PASSED
         files = {option: tmp_path / option for option in WRITERS}
-        write_reports(run, len(lines), files, "")
+        assert write_reports(run, len(lines), files) == []
         assert json.loads((tmp_path / "--report-json").read_text())["counts"]["failed"] == len(lines)
     finally:
         run._hosts = []  # the server is another's

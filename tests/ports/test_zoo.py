@@ -15,7 +15,6 @@ from tests.ports.zoo import WRONG, protocol
 from tests.support.campaign import campaign
 from tests.support.cases import CASES, CHECKS, CLAUSES
 from tests.support.judge import try_case
-from tests.support.options import SESSION
 from tests.support.outcome import FAILED, KINDS, NOT_ASKED, PASSED, Outcome
 from tests.support.port.witness import Port
 from tests.support.running import BaseServer
@@ -27,16 +26,6 @@ PYTHON = sys.executable
 HERE = Path(__file__).parent
 BY_ID: dict[str, Any] = {case.id: case for cases in (CASES, CHECKS) for case in cases}
 OPERATIONS = 500  # of the machine, on each right port
-
-
-@pytest.fixture(scope="module")
-def host(pytestconfig: pytest.Config) -> BaseServer:
-    """A real server with a virtual clock, of those that the run found."""
-    found = [host for host in pytestconfig.stash[SESSION].hosts if host.name != "fakeredis" and host.clock.exact]
-    if not found:
-        pytest.skip("no server with a virtual clock")
-    server: BaseServer = found[0]
-    return server
 
 
 @pytest.fixture

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from tests.support.campaign import failure
 from tests.support.cases import CLAUSES, Case, Check
-from tests.support.outcome import FAILED, NOT_ASKED, PASSED, Failure, Outcome
+from tests.support.outcome import FAILED, KNOWN, NOT_ASKED, PASSED, Failure, Outcome
 from tests.support.port.asked import as_asked, why_not
 from tests.support.port.witness import Asking
 from tests.support.session import Session
@@ -29,11 +31,21 @@ def try_case(run: Session, case: Case, witness: Witness) -> Outcome:
 
 
 def settle(outcomes: list[Outcome]) -> None:
-    """The end of a test: it fails if one did, and is skipped if nothing was asked."""
+    """The end of a test: it fails if one did, is expected to if that is known, and is skipped if nothing was asked."""
     if failures := [outcome.failure.report for outcome in outcomes if outcome.status == FAILED and outcome.failure]:
         pytest.fail("\n\n".join(failures), pytrace=False)
+    if known := sorted({outcome.why for outcome in outcomes if outcome.status == KNOWN}):
+        pytest.xfail("; ".join(known))
     if all(outcome.status == NOT_ASKED for outcome in outcomes):
         pytest.skip("; ".join(sorted({outcome.why for outcome in outcomes})) or "no server with a virtual clock")
+
+
+def differs(run: Session, what: str, found: Divergence, save: Path | None = None) -> NoReturn:
+    """The end of a test of what is no case of the spec: it fails, and the reports tell it beside the cases."""
+    report, command = failure(run, found, save), run.replay_command(found)
+    told = replace(found.failure, report=report, stderr=run.stderr_of(found.witness), command=command)
+    run.others.append(Outcome(what, (), "", found.witness, FAILED, failure=told))
+    pytest.fail(report, pytrace=False)
 
 
 def record(

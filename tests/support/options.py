@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,20 @@ import pytest
 from tests.support.cases import Case, Check
 from tests.support.known import Known, KnownError
 from tests.support.levels import LEVELS
+from tests.support.outcome import FAILED, Failure, Outcome
 from tests.support.port.process import PortError
 from tests.support.report import WRITERS, write_reports
 from tests.support.session import SUTS, Choice, Session
 from tests.support.summary import lines, table, verdict
 
 SESSION = pytest.StashKey[Session]()
+REPORTS = pytest.StashKey[Mapping[str, Path]]()  # option → file
+SUITE = "tests/conformance/"
+BROKEN_OFF = "the run did not come to its end"
+ENDINGS: dict[int, str] = {
+    pytest.ExitCode.INTERRUPTED: "interrupted",
+    pytest.ExitCode.INTERNAL_ERROR: "the suite itself failed",
+}
 LOG_LINES = 10
 OPERATIONS = {"dev": 1_000, "ci": 20_000, "nightly": 1_000_000}
 
@@ -82,6 +91,13 @@ def pytest_configure(config: pytest.Config) -> None:
     except FileNotFoundError as error:
         raise pytest.UsageError(f"--lua {error}") from None
     config.stash[SESSION] = session
+    # A path as the caller's folder has it. Written at once: a file that cannot be is an error of the command line, and
+    # a run that is killed leaves no report of an earlier one.
+    config.stash[REPORTS] = {name: path.absolute() for name in WRITERS if (path := option(name)) is not None}
+    session.ended = BROKEN_OFF
+    if unwritten := write_reports(session, 0, config.stash[REPORTS]):
+        raise pytest.UsageError("; ".join(unwritten))
+    session.ended = ""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -102,6 +118,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         raise pytest.UsageError(f"no case of the spec is of {', '.join(sorted(unknown))}: see spec/README.md")
     if not option("--port"):
         kept = [item for item in kept if not item.name.startswith("test_check[")]  # of ports alone
+    for item in kept:
+        case = _case_of(item)
+        item.user_properties += [("clause", clause) for clause in case.clauses] if case else []  # for JUnit
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = kept
 
@@ -120,28 +139,34 @@ def _names_any(name: str, items: list[pytest.Item]) -> bool:
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Stops the servers. A required server that is missing, or a run that compared nothing, is no success."""
+    """Writes the reports. The exit code is 0 only after a good verdict: never if nothing was compared, say."""
     run = session.config.stash[SESSION]
-    known = run.known.unmatched and not run.known.narrowed
-    files = {name: session.config.getoption(name) for name in WRITERS}
-    write_reports(run, session.testsfailed, files, run.ended or str(session.shouldstop or ""))
-    idle = (run.tally or run.outcomes) and exitstatus == 0 and not run.ran()
-    unsound = run.missing or run.not_started or known or idle
-    if unsound and exitstatus != pytest.ExitCode.INTERRUPTED:
+    run.ended = run.ended or str(session.shouldstop or ENDINGS.get(exitstatus, ""))
+    run.unwritten = write_reports(run, session.testsfailed, session.config.stash[REPORTS])
+    if exitstatus == pytest.ExitCode.OK and run.used and not verdict(run, session.testsfailed)[1]:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_exception_interact(node: pytest.Item | pytest.Collector, report: pytest.TestReport) -> None:
+    """A failure of the suite that no outcome tells is kept for the reports as it is."""
+    run, text = node.config.stash[SESSION], report.longreprtext
+    told = (outcome.failure.report.strip() for outcome in [*run.outcomes, *run.others] if outcome.failure)
+    if node.nodeid.startswith(SUITE) and not any(part in text for part in told):
+        run.others.append(Outcome(node.name, (), "", "the suite", FAILED, failure=Failure("check", report=text)))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Prints what ran where, and the verdict."""
     run = config.stash[SESSION]
-    if run.tally or run.missing or run.not_started or run.outcomes or run.checked:
+    if run.used:
         failed = len(terminalreporter.stats.get("failed", ())) + len(terminalreporter.stats.get("error", ()))
         for host in run.hosts if failed and not run.choice.port else ():
             if log := host.log_tail(LOG_LINES):
                 terminalreporter.section(f"log of {host.name}, its last lines")
                 terminalreporter.write_line(log)
         terminalreporter.section("redisq conformance")
-        for line in () if config.getoption("--check-port") else lines(run, stats=config.getoption("--stats")):
+        whole = run.ready and not config.getoption("--check-port")
+        for line in lines(run, stats=config.getoption("--stats")) if whole else ():
             terminalreporter.write_line(line)
         for line in table(run) if config.getoption("--table") else ():
             terminalreporter.write_line(line)
@@ -156,13 +181,16 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def run(pytestconfig: pytest.Config) -> Session:
+def run(pytestconfig: pytest.Config, request: pytest.FixtureRequest) -> Session:
     """The run: hosts, witnesses and results. A port whose adapter does not say hello ends it."""
     session = pytestconfig.stash[SESSION]
     try:
         session.groups  # noqa: B018 - starts what is tested
     except PortError as error:
         stderr = session.stderr_of_hello()
-        session.ended = f"the port did not come so far: {error}"
-        pytest.exit(f"--port: {error}" + (f"\nits standard error:\n{stderr}" if stderr else ""), returncode=1)
+        session.ended = request.session.shouldstop = f"the port did not come so far: {error}"
+        text = f"--port: {error}" + (f"\nits standard error:\n{stderr}" if stderr else "")
+        failure = Failure(error.kind, report=text, stderr=stderr)
+        session.others.append(Outcome("hello", (), "", "port", FAILED, failure=failure))
+        pytest.fail(text, pytrace=False)
     return session

@@ -48,7 +48,9 @@ class Session:
     tally: dict[str, Tally] = field(default_factory=dict)  # group of witnesses → what the machine did on it
     known: Known = field(default_factory=Known)
     outcomes: list[Outcome] = field(default_factory=list)
+    others: list[Outcome] = field(default_factory=list)  # failures of what is no case: random operations, the runner
     ended: str = ""  # why the run ended early
+    unwritten: list[str] = field(default_factory=list)  # why, for each report that could not be written
     checked: str = ""  # what came of --check-port
     missing: list[str] = field(default_factory=list)
     not_started: list[str] = field(default_factory=list)  # why, in words, for each server that was asked for
@@ -61,6 +63,16 @@ class Session:
     def started(self) -> bool:
         """Whether the hosts were started."""
         return self._hosts is not None
+
+    @property
+    def ready(self) -> bool:
+        """Whether the systems under test came, a port's adapter too."""
+        return self._groups is not None
+
+    @property
+    def used(self) -> bool:
+        """Whether the suite ran, and not only tests of the suite itself."""
+        return bool(self.tally or self.missing or self.not_started or self.outcomes or self.others or self.checked)
 
     @property
     def hosts(self) -> list[Any]:

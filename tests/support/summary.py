@@ -129,6 +129,10 @@ def _stats(run: Session) -> Iterator[str]:
 
 def verdict(run: Session, failed: int) -> tuple[str, bool]:
     """The last line, and whether it is a good one."""
+    if run.ended:
+        return f"ENDED: {run.ended}", False
+    if run.unwritten:
+        return f"INCOMPLETE: not written: {'; '.join(run.unwritten)}", False
     if run.missing:
         return f"INCOMPLETE: required and not found: {', '.join(run.missing)}", False
     if run.not_started:
@@ -143,8 +147,11 @@ def verdict(run: Session, failed: int) -> tuple[str, bool]:
         return "NOTHING RAN", False
     if run.choice.port:
         return _of_port(run), True
-    real = [host.name for host in run.hosts if host.name != "fakeredis"]
-    where = f"on {', '.join(host.name for host in run.hosts)}"
-    if not real and "model" not in run.choice.suts:
+    systems = [name for tally in run.tally.values() for name, _ in tally.operations]
+    systems += [outcome.system for outcome in run.outcomes if outcome.status != NOT_ASKED]
+    tested = {name.rpartition("/")[2] for name in systems}  # of sync/redis-7.0 the server
+    names = [host.name for host in run.hosts if host.name in tested]
+    where = f"on {', '.join(names)}" if names else "on the model"
+    if names == ["fakeredis"] and "model" not in run.choice.suts:
         where = "on fakeredis alone: no real server was tested, and what only a server shows was not seen"
     return f"CONFORMS {where}: {run.compared():,} operations compared, no difference", True

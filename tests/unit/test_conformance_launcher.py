@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import os
 import shlex
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ Runs = Callable[..., list[list[str]]]
 
 
 @pytest.fixture(autouse=True)
-def process(monkeypatch: pytest.MonkeyPatch) -> None:
+def process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What the launcher changes in its process is put back."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "dont_write_bytecode", sys.dont_write_bytecode)
@@ -34,6 +35,9 @@ def process(monkeypatch: pytest.MonkeyPatch) -> None:
         "PYTEST_PLUGINS",
     ):
         monkeypatch.setenv(variable, "as it was")
+    handler = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, handler)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
 
 from tests.support.fake import FakeHost
 from tests.support.outcome import FAILED, NOT_ASKED, PASSED, Outcome
@@ -64,3 +65,17 @@ def test_only_a_run_that_compared_and_did_not_fail_conforms() -> None:
         text, good = verdict(run, failed)
         assert not good
         assert words in text
+
+
+def test_the_verdict_names_what_was_tested() -> None:
+    """A host that was there and on which nothing was compared is not among the servers it conforms on."""
+    alone, _ = verdict(_run(), 0)
+    assert alone.startswith("CONFORMS on fakeredis alone: no real server was tested")
+    server = SimpleNamespace(name="redis-7.0", version="7.0.15")
+    both = _run(_hosts=[FakeHost(), server])
+    both.tally["more"] = Tally(Counter({("async/redis-7.0", "ack"): 1}))
+    assert verdict(both, 0)[0].startswith("CONFORMS on fakeredis, redis-7.0: ")
+    real = _run(_hosts=[FakeHost(), server], tally={"more": both.tally["more"]}, outcomes=[])
+    assert verdict(real, 0)[0].startswith("CONFORMS on redis-7.0: ")
+    model = _run(tally={"model": Tally(Counter({("model", "ack"): 1}))}, outcomes=[])
+    assert verdict(model, 0)[0].startswith("CONFORMS on the model: ")

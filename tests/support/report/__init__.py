@@ -20,10 +20,14 @@ WRITERS: Mapping[str, Writer] = {
 }
 
 
-def write_reports(run: Session, failed: int, files: Mapping[str, Path | None], ended: str = "") -> None:
-    """Writes the reports that were asked for; ``ended`` is why the run ended early, if it did."""
-    wanted = {option: path for option, path in files.items() if path is not None}
-    report = data(run, failed, ended) if wanted else {}
-    for option, path in wanted.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(WRITERS[option](report), encoding="utf-8")
+def write_reports(run: Session, failed: int, files: Mapping[str, Path]) -> list[str]:
+    """Writes these reports; why, in words, for each that could not be written."""
+    report = data(run, failed) if files else {}
+    unwritten = []
+    for option, path in files.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(WRITERS[option](report), encoding="utf-8")
+        except OSError as error:
+            unwritten.append(f"{option} {path}: {error.strerror}")
+    return unwritten

@@ -11,5 +11,9 @@ def badge(report: Json) -> Json:
     asked = counts["passed"] + counts["failed"] + counts["known failure"]
     level = report["level"]
     message = f"{level}: {counts['passed']} of {asked} cases" if asked else "nothing ran"
+    if report["ended"]:
+        message = "ended early"
+    elif not report["conforms"] and not counts["failed"] and asked:  # something else failed
+        message = f"{level}: does not conform"
     color = "red" if not (report["conforms"] and asked) else "yellow" if counts["known failure"] else "brightgreen"
     return {"schemaVersion": 1, "label": "redisq", "message": message, "color": color}

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
 from model.operation import Json
+from redisq import __version__
 from tests.support.cases import CLAUSES
 from tests.support.outcome import FAILED, KNOWN, NOT_ASKED, PASSED, STATUSES, Outcome
-from tests.support.port.process import PortError
 from tests.support.session import Session
 from tests.support.summary import verdict
 
 FORMAT = 1
 
 
-def data(run: Session, failed: int, ended: str = "") -> Json:
+def data(run: Session, failed: int) -> Json:
     """Everything that the reports show."""
-    text, good = (f"ENDED: {ended}", False) if ended else verdict(run, failed)
+    text, good = verdict(run, failed)
     counts = Counter(outcome.status for outcome in run.outcomes)
     return {
         "format": FORMAT,
+        "suite": __version__,
         "verdict": text,
         "conforms": good,
+        "ended": run.ended,
         "level": run.choice.level,
         "port": _port(run),
         "servers": [
@@ -33,16 +37,16 @@ def data(run: Session, failed: int, ended: str = "") -> Json:
         "compared": _compared(run),
         "clauses": [_clause(run, name) for name in CLAUSES],
         "outcomes": [_outcome(outcome) for outcome in run.outcomes],
+        "others": [_outcome(outcome) for outcome in run.others],
     }
 
 
 def _port(run: Session) -> Json | None:
     if run.choice.port is None:
         return None
-    try:
-        hello = run.hello
-    except PortError:
+    if not run.ready:  # it said nothing of itself
         return {"command": run.choice.port, "name": "", "language": "", "version": "", "capabilities": []}
+    hello = run.hello
     return {
         "command": run.choice.port,
         "name": hello.name,
@@ -85,4 +89,14 @@ def _outcome(outcome: Outcome) -> Json:
     if outcome.failure is not None:
         for name in ("steps", "keys", "rules"):
             found["failure"][name] = list(getattr(outcome.failure, name))
+        for name in ("before", "want", "have"):
+            found["failure"][name] = _finite(found["failure"][name])
     return found
+
+
+def _finite(keys: Json | None) -> Json | None:
+    """A key space with each infinite score as a text: a wrong port can leave one, and JSON has none."""
+    for entry in itertools.chain.from_iterable(keys["ready"]) if keys else ():
+        if math.isinf(entry["score_ms"]):
+            entry["score_ms"] = str(entry["score_ms"])
+    return keys
