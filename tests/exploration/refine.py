@@ -70,16 +70,18 @@ class Executor:
 
     def run(self, transitions: Sequence[Transition]) -> Iterator[Disagreement]:
         """Those that disagree."""
-        for instant in sorted({one.operation.time_ms for one in transitions}):
-            alike = [one for one in transitions if one.operation.time_ms == instant]
-            for at in range(0, len(alike), BATCH):
-                yield from self._batch(alike[at : at + BATCH], instant)
+        alike: dict[tuple[int, int], list[Transition]] = {}
+        for one in transitions:
+            alike.setdefault((one.before.now_ms, one.operation.time_ms), []).append(one)
+        for instants, group in alike.items():
+            for at in range(0, len(group), BATCH):
+                yield from self._batch(group[at : at + BATCH], *instants)
 
-    def _batch(self, batch: Sequence[Transition], instant: int) -> Iterator[Disagreement]:
+    def _batch(self, batch: Sequence[Transition], loaded_ms: int, instant: int) -> Iterator[Disagreement]:
         by_prefix = {b"p%d" % number: transition for number, transition in enumerate(batch)}
         with self._running():
             self.client.flushdb()
-        self.host.clock.set_ms(NOW_MS - EARLIER_MS, touch=())
+        self.host.clock.set_ms(loaded_ms - EARLIER_MS, touch=())
         self._all([command for prefix, one in by_prefix.items() for command in loading(prefix, one.before)])
         self.host.clock.set_ms(instant)
         calls = [(prefix, command) for prefix, one in by_prefix.items() for command in self._calls(prefix, one)]

@@ -12,6 +12,7 @@ from model.state import State
 from tests.faults.rig import Rig, codes
 
 COMMAND = re.compile(rb"redis\.p?call\('([A-Z]+)'")
+ALWAYS = {("claim", "GETEX"): "a broken lock"}  # it cannot do without, but for a lock of which TYPE says enough
 NEW = b"new"  # the payload that is published
 
 
@@ -120,8 +121,13 @@ def check_e15(rig: Rig) -> None:
             if command not in users:
                 users[command] = rig.user(f"without-{command.lower()}", "~*", "+@all", f"-{command.lower()}")
             for situation in SITUATIONS:
-                if situation.op == op and _is_refused(rig, users[command], situation, command):
+                if situation.op != op:
+                    continue
+                if _is_refused(rig, users[command], situation, command):
                     refused.add((op, command))
+                else:
+                    told = ALWAYS.get((op, command), situation.name) == situation.name
+                    rig.expect(told, f"{op}, {situation.name}, without {command}: the refusal is not told")
     missed = {(op, command) for op in ARGV for command in commands(rig, op)} - refused
     rig.expect(not missed, f"no situation reaches {sorted(missed)}")
 
