@@ -1,0 +1,211 @@
+"""The replay: line after line, until a step comes that the model does not allow."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from model.operation import Operation, Reply
+from model.state import State
+from tests.support.replay.commands import Held, alive
+from tests.support.replay.keys import Change, Keys
+from tests.support.replay.monitor import Entry
+from tests.support.replay.rules import Rules
+from tests.support.replay.trace import told
+from tests.support.replay.units import Unit, Units
+from tests.support.replay.wire import MOST_GROUPS, REFUSED, Outcome, disagreement, operation, outcomes
+
+LONGEST_TRACE = 40
+SNAPSHOT = "snapshot"
+"""The source of lines that say what the key space held when the replay began."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The first step that cannot be."""
+
+    group: bytes
+    what: tuple[str, ...]
+    trace: tuple[str, ...]
+    """The steps of the group, in the notation of the spec; the last is the one."""
+    number: int
+    """Which step it was, counted from 1."""
+
+    def __str__(self) -> str:
+        marked = [*(f"  {line}" for line in self.trace[:-1]), f"> {self.trace[-1]}"]
+        return "\n".join([f"step {self.number:,}: {self.what[0]}", *self.what[1:], "", *marked])
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A call of a known script, as the server ran it."""
+
+    unit: Unit
+    operation: Operation
+    replies: tuple[Reply, ...]
+    """What the model may have answered; empty where it was not asked, or the call was refused midway."""
+
+
+class Replay:
+    """Takes the lines of MONITOR and judges each step on the keys of one prefix.
+
+    ``scripts`` are those that are known, by SHA-1: they are run through the model, all other steps are held against the
+    rules. ``on_step`` is called with each run of a known script.
+    """
+
+    def __init__(
+        self,
+        prefix: bytes,
+        scripts: Mapping[str, str],
+        db: int = 0,
+        on_step: Callable[[Step], None] = lambda step: None,
+    ) -> None:
+        self.prefix = prefix
+        self.keys = Keys(prefix)
+        self.counts: Counter[str] = Counter()
+        """How many lines and steps there were, and what was not judged."""
+        self.finding: Finding | None = None
+        self.not_judged: set[bytes] = set()
+        """Groups that are not yet, or no longer, known: what happens to them is not judged."""
+        self._scripts = scripts
+        self._db = db
+        self._on_step = on_step
+        self._units = Units()
+        self._rules = Rules(self.keys)
+        self._unsure: set[bytes] = set()
+        self._traces: dict[bytes, deque[str]] = defaultdict(lambda: deque(maxlen=LONGEST_TRACE))
+
+    def add(self, entry: Entry) -> Finding | None:
+        """Takes a line; what is wrong with the step that ended before it."""
+        self.counts["lines"] += 1
+        unit = self._units.add(entry)
+        return self._judge(unit) if unit is not None else None
+
+    def end(self) -> Finding | None:
+        """Judges the last step: no line has come for a while, or none will."""
+        unit = self._units.end()
+        return self._judge(unit) if unit is not None else None
+
+    def learn(self, group: bytes, state: State) -> None:
+        """The keys of a group were read just now, by another connection. What is wrong by now is none of ours."""
+        self.keys.put(group, state)
+        self.not_judged.discard(group)
+
+    def _judge(self, unit: Unit) -> Finding | None:
+        if self.finding is not None or unit.first.db != self._db:
+            return None
+        if unit.first.source == SNAPSHOT:
+            for _ in self.keys.apply(unit.first.words, unit.span, SNAPSHOT):
+                pass
+            return None
+        op = self._scripts.get(unit.sha, "")
+        if op and unit.argv[:1] != (self.prefix,):
+            op = ""
+        possible = self._possible(op, unit)
+        before, problems = self._changes(unit)
+        judged = [(group, what) for group, what in problems if group not in self.not_judged | self._unsure]
+        replies: tuple[Reply, ...] = ()
+        rows: list[str] = []
+        if possible and not before.keys() & (self.not_judged | self._unsure):
+            fitting, rows = self._fitting(possible, before, unit)
+            replies = tuple(outcome.reply for outcome in fitting)
+            if fitting:
+                judged = []
+                self._locks_that_ended(fitting[0])
+            elif rows[:1] == [REFUSED]:
+                self.counts["scripts refused midway"] += 1
+                rows = []
+        self._settle(before, unit)
+        if not (before or op or judged or rows):
+            return None
+        self.counts["steps"] += 1
+        if op and (unit.nested or possible):
+            call = operation(op, unit.argv, unit.span.last_ms)
+            self._on_step(Step(unit, call, replies))
+        else:
+            call = None
+        self._tell(unit, call, replies[0] if replies else None, before)
+        if judged or rows:
+            group = judged[0][0] if judged else next(iter(sorted(before)), b"")
+            what = [text for _, text in judged if _ == group]
+            if rows:
+                what += [f"MODEL {op}: it did otherwise than the model", *(f"  {row}" for row in rows)]
+            self.finding = Finding(group, tuple(what), tuple(self._traces[group]), self.counts["steps"])
+        return self.finding
+
+    def _possible(self, op: str, unit: Unit) -> list[Outcome]:
+        """What the model allows, worked out before the step has changed the keys."""
+        if not op or (not unit.nested and unit.first.name != b"EVAL"):
+            return []  # unknown, or not run: NOSCRIPT
+        if op == "claim" and (len(self.keys.groups) > MOST_GROUPS or self.not_judged or self._unsure):
+            self.counts["claims held against the rules alone"] += 1
+            return []
+        return list(outcomes(op, unit, self.keys))
+
+    def _changes(self, unit: Unit) -> tuple[dict[bytes, State], list[tuple[bytes, str]]]:
+        """Does what the unit did: the groups it changed as they were before, and what the rules say."""
+        before: dict[bytes, State] = {}
+        problems: list[tuple[bytes, str]] = []
+        connection = self._rules.of(unit.first.source)
+        if not unit.is_script:
+            self._rules.note(unit.first)
+        for entry, span in unit.spans():
+            for change in self.keys.apply(entry.words, span, unit.first.source):
+                before.setdefault(change.group, change.before)
+                self._note_unknown(change, entry)
+                problems += [(change.group, what) for what in self._rules.judge(change, unit, span)]
+        ended = set(before) if unit.is_script else set()
+        if connection.in_transaction:
+            connection.touched |= set(before)
+            ended = set()
+        elif unit.first.name == b"EXEC":
+            ended, connection.touched = connection.touched, set()
+        problems += [(group, what) for group in sorted(ended) for what in self._rules.at_end(group, unit.span)]
+        return before, problems
+
+    def _note_unknown(self, change: Change, entry: Entry) -> None:
+        if change.kind == "unknown":
+            self.counts[f"not understood: {entry.name.decode(errors='replace')}"] += 1
+            self.not_judged.add(change.group)
+        elif change.kind == "unsure":
+            self.counts["locks taken or not in the millisecond of their deadline"] += 1
+            self._unsure.add(change.group)
+        elif change.kind == "lock":
+            self._unsure.discard(change.group)
+
+    def _fitting(
+        self, possible: list[Outcome], before: Mapping[bytes, State], unit: Unit
+    ) -> tuple[list[Outcome], list[str]]:
+        """The outcomes that agree with the keys; if none does, where the likeliest does not."""
+        found = [(outcome, disagreement(outcome, before, self.keys, unit)) for outcome in possible]
+        fitting = [outcome for outcome, rows in found if not rows]
+        refused = [rows for _, rows in found if rows[:1] == [REFUSED]]
+        return fitting, [] if fitting else (refused or [found[0][1]])[0]
+
+    def _locks_that_ended(self, outcome: Outcome) -> None:
+        for group in set(outcome.gone) - outcome.states.keys():
+            self.keys.put(group, replace(self.keys.of(group), locks={}))
+
+    def _settle(self, before: Mapping[bytes, State], unit: Unit) -> None:
+        """Forgets locks that have ended."""
+        for group in before:
+            state = self.keys.of(group)
+            if state.locks and alive(state, group, unit.span) is False:
+                self.keys.put(group, replace(state, locks={}))
+
+    def _tell(self, unit: Unit, call: Operation | None, reply: Reply | None, before: Mapping[bytes, State]) -> None:
+        for group, old in before.items():
+            self._traces[group].extend(told(unit, call, reply, group, old, self.keys.of(group)))
+        if call is not None and not before and call.argv is None and isinstance(group := call.args.get("group"), bytes):
+            self._traces[group].extend(told(unit, call, reply, group, self.keys.of(group), self.keys.of(group)))
+        for group in before:
+            if group not in self.keys.groups and len(self._traces) > MOST_GROUPS:
+                del self._traces[group]
+
+    def held(self) -> Iterator[tuple[bytes, Held]]:
+        """The locks, as far as they are known."""
+        for group, state in self.keys.groups.items():
+            for lock in state.locks.values():
+                if isinstance(lock, Held):
+                    yield group, lock
