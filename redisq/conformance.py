@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +19,7 @@ from types import SimpleNamespace
 
 PACKAGE = Path(__file__).parent
 NEEDED = ("fakeredis", "hypothesis", "jsonschema", "lupa", "pytest", "redis", "time_machine")
+REPLAY_NEEDED = ("redis",)
 STDIN = ("-", "/dev/stdin")
 CONFORMS, DOES_NOT, USAGE = 0, 1, 2
 ABOUT = """\
@@ -28,6 +29,7 @@ Holds any system under test against the model: every reply, and every key after 
   redisq-conformance --sut redis --lua DIR    other script files, on those servers
   redisq-conformance --port COMMAND           a port in any language, through its adapter (spec/port-protocol.md)
   redisq-conformance --replay FILE            one saved trace; - reads it from standard input
+  redisq-conformance replay URL --prefix P    what a running server does, as it does it (spec/replay.md)
 """
 AFTER = "Options of pytest may follow, such as -x. Exit code: 0 conforms, 1 does not, 2 the command line is wrong."
 
@@ -38,13 +40,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     0: it conforms. 1: it does not, or the run was broken off. 2: the command line is wrong, or packages are missing.
     Raises ``SystemExit`` (0 or 2) after ``--help`` and for a value that an option does not take, as ``argparse`` does.
     """
-    missing = [name for name in NEEDED if find_spec(name) is None]
+    args = list(sys.argv[1:] if argv is None else argv)
+    replaying = args[:1] == ["replay"]
+    missing = [name for name in (REPLAY_NEEDED if replaying else NEEDED) if find_spec(name) is None]
     if missing:
         return _refuse(f"{', '.join(missing)} not installed: pip install 'redisq-transport[conformance]'")
     root = suite()
-    args = list(sys.argv[1:] if argv is None else argv)
     sys.path.insert(0, str(root))
     sys.dont_write_bytecode = True  # nothing of a run is left in the package's folder,
+    if replaying:
+        replay: Callable[[Sequence[str]], int] = import_module("tests.support.replay.cli").main
+        return replay(args[1:])
     with TemporaryDirectory(prefix="redisq-conformance-") as scratch:
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = scratch  # nor in the caller's
         trace: Path | None = _parser().parse_known_args(args)[0].replay

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from model.operation import Operation, Reply
 from model.state import State
-from tests.support.replay.commands import Held, alive
+from tests.support.replay.commands import alive
 from tests.support.replay.keys import Change, Keys
 from tests.support.replay.monitor import Entry
 from tests.support.replay.rules import Rules
@@ -64,12 +64,14 @@ class Replay:
         self.prefix = prefix
         self.keys = Keys(prefix)
         self.counts: Counter[str] = Counter()
-        """How many lines and steps there were, and what was not judged."""
+        """How many lines there were, and what was not judged."""
+        self.steps = 0
+        """How many steps on the queue were seen."""
         self.finding: Finding | None = None
         self.not_judged: set[bytes] = set()
         """Groups that are not yet, or no longer, known: what happens to them is not judged."""
         self._scripts = scripts
-        self._db = db
+        self.db = db
         self._on_step = on_step
         self._units = Units()
         self._rules = Rules(self.keys)
@@ -87,13 +89,18 @@ class Replay:
         unit = self._units.end()
         return self._judge(unit) if unit is not None else None
 
+    @property
+    def now_us(self) -> int:
+        """The server's clock at the last line."""
+        return self._units.last_us
+
     def learn(self, group: bytes, state: State) -> None:
         """The keys of a group were read just now, by another connection. What is wrong by now is none of ours."""
         self.keys.put(group, state)
         self.not_judged.discard(group)
 
     def _judge(self, unit: Unit) -> Finding | None:
-        if self.finding is not None or unit.first.db != self._db:
+        if self.finding is not None or unit.first.db != self.db:
             return None
         if unit.first.source == SNAPSHOT:
             for _ in self.keys.apply(unit.first.words, unit.span, SNAPSHOT):
@@ -109,7 +116,7 @@ class Replay:
         rows: list[str] = []
         if possible and not before.keys() & (self.not_judged | self._unsure):
             fitting, rows = self._fitting(possible, before, unit)
-            replies = tuple(outcome.reply for outcome in fitting)
+            replies = tuple(dict.fromkeys(outcome.reply for outcome in fitting))
             if fitting:
                 judged = []
                 self._locks_that_ended(fitting[0])
@@ -119,19 +126,20 @@ class Replay:
         self._settle(before, unit)
         if not (before or op or judged or rows):
             return None
-        self.counts["steps"] += 1
+        self.steps += 1
         if op and (unit.nested or possible):
             call = operation(op, unit.argv, unit.span.last_ms)
             self._on_step(Step(unit, call, replies))
         else:
             call = None
-        self._tell(unit, call, replies[0] if replies else None, before)
-        if judged or rows:
-            group = judged[0][0] if judged else next(iter(sorted(before)), b"")
-            what = [text for _, text in judged if _ == group]
+        wrong = bool(judged or rows)
+        self._tell(unit, call, replies[0] if replies else None, before, as_it_is=wrong)
+        if wrong:
+            group = judged[0][0] if judged else min(before, default=b"")
+            what = [text for whose, text in judged if whose == group]
             if rows:
                 what += [f"MODEL {op}: it did otherwise than the model", *(f"  {row}" for row in rows)]
-            self.finding = Finding(group, tuple(what), tuple(self._traces[group]), self.counts["steps"])
+            self.finding = Finding(group, tuple(what), tuple(self._traces[group]), self.steps)
         return self.finding
 
     def _possible(self, op: str, unit: Unit) -> list[Outcome]:
@@ -194,18 +202,13 @@ class Replay:
             if state.locks and alive(state, group, unit.span) is False:
                 self.keys.put(group, replace(state, locks={}))
 
-    def _tell(self, unit: Unit, call: Operation | None, reply: Reply | None, before: Mapping[bytes, State]) -> None:
-        for group, old in before.items():
-            self._traces[group].extend(told(unit, call, reply, group, old, self.keys.of(group)))
-        if call is not None and not before and call.argv is None and isinstance(group := call.args.get("group"), bytes):
-            self._traces[group].extend(told(unit, call, reply, group, self.keys.of(group), self.keys.of(group)))
-        for group in before:
-            if group not in self.keys.groups and len(self._traces) > MOST_GROUPS:
+    def _tell(
+        self, unit: Unit, call: Operation | None, reply: Reply | None, before: Mapping[bytes, State], *, as_it_is: bool
+    ) -> None:
+        named = call.args.get("group") if call is not None else None
+        for group in before.keys() | ({named} if isinstance(named, bytes) else set()):
+            now = self.keys.of(group)
+            self._traces[group].extend(told(unit, call, reply, group, before.get(group, now), now, as_it_is))
+        if len(self._traces) > MOST_GROUPS:
+            for group in before.keys() - self.keys.groups.keys():
                 del self._traces[group]
-
-    def held(self) -> Iterator[tuple[bytes, Held]]:
-        """The locks, as far as they are known."""
-        for group, state in self.keys.groups.items():
-            for lock in state.locks.values():
-                if isinstance(lock, Held):
-                    yield group, lock

@@ -13,12 +13,18 @@ LONGEST_WORD = 64
 
 
 def told(
-    unit: Unit, call: Operation | None, reply: Reply | None, group: bytes, before: State, after: State
+    unit: Unit,
+    call: Operation | None,
+    reply: Reply | None,
+    group: bytes,
+    before: State,
+    after: State,
+    as_it_is: bool,
 ) -> Iterator[str]:
-    """The step as lines of a trace; one that is none of the queue's operations stands as a comment."""
+    """The step as lines of a trace; one that is none of the queue's operations stands as a comment, ``as_it_is``."""
     if call is not None:
-        yield write(call, reply) if reply is not None else f"{write_operation(call)}  # refused, or not run to its end"
-    elif unit.is_script and (guess := _guess(group, before, after)) is not None:
+        yield write(call, reply) if reply is not None else f"{write_operation(call)}  # not as the model has it"
+    elif unit.is_script and not as_it_is and (guess := _guess(group, before, after)) is not None:
         op, args, answer = guess
         yield write(Operation(op, unit.span.last_ms, {"group": group, **args} if op != "claim" else args), answer)
     else:

@@ -87,11 +87,12 @@ class Units:
 
     def __init__(self) -> None:
         self._open: Unit | None = None
-        self._last_us = 0
+        self.last_us = 0
+        """When the last line was written."""
 
     def add(self, entry: Entry) -> Unit | None:
         """Takes the next line; the unit that ended before it, if one did."""
-        last_us, self._last_us = self._last_us, entry.at_us
+        last_us, self.last_us = self.last_us, entry.at_us
         if entry.source == LUA:
             if self._open is not None:  # else the script began before the first line
                 self._open.nested.append(entry)
