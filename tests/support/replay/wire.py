@@ -74,7 +74,7 @@ def outcomes(op: str, unit: Unit, keys: Keys) -> Iterator[Outcome]:
 
 
 def _clocks(op: str, argv: tuple[bytes, ...], unit: Unit, span: Span) -> list[int]:
-    """The readings of the clock that fit the commands; if none is there, the end of the span."""
+    """The readings of the clock that fit the commands; if none is there, one by the end of the first command."""
     names = ARGV[op]
     added = {int(value) for name, value in zip(names, argv, strict=False) if name in ("px", "delay") and _digits(value)}
     found = dict.fromkeys(
@@ -86,7 +86,7 @@ def _clocks(op: str, argv: tuple[bytes, ...], unit: Unit, span: Span) -> list[in
         for ahead in (0, *added)
         if span.first_ms <= number - ahead <= span.last_ms
     )
-    return list(found) or [span.last_ms]
+    return list(found) or [next((within.last_ms for _, within in unit.spans()), span.last_ms)]
 
 
 def _digits(text: bytes) -> bool:
