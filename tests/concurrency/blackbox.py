@@ -60,7 +60,9 @@ def check(history: History, *, tells_lengths: bool = True) -> Verdict:
     """Judges the history. It has to end with a drain: claims and acks until the last claim answers nil."""
     last = max(history.records, key=lambda record: record.invoked_ns, default=None)
     if last is None or last.operation.op != "claim" or last.reply != Ok(None):
-        return Verdict(UNKNOWN, "the history does not end with a claim that finds nothing, so what is left is not known")
+        return Verdict(
+            UNKNOWN, "the history does not end with a claim that finds nothing, so what is left is not known"
+        )
     groups: dict[bytes, list[Record]] = defaultdict(list)
     delivered = Counter(record.delivery.payload for record in history.records if record.delivery is not None)
     for record in history.records:
@@ -191,7 +193,9 @@ class Search:
             answer = write(record.operation, record.reply) if record.reply is not None else "(unknown)"
             lines.append(f"    {start:+} ms, lane {record.lane}: {answer.split(maxsplit=1)[1]}")
         if len(lines) == 1:
-            lines = [f"  every call is explained, and {len(group.stored)} messages are left that no claim finds: {head}"]
+            lines = [
+                f"  every call is explained, and {len(group.stored)} messages are left that no claim finds: {head}"
+            ]
         return "\n".join(lines)
 
 

@@ -71,6 +71,10 @@ class Log:
             told = base64.b64encode(token).decode()
             self._write({"number": number, "reply": reply_to_json(reply), "token": told, "at_ns": at_ns})
 
+    def close(self) -> None:
+        """No more is written."""
+        self._file.close()
+
     def _write(self, line: Json) -> None:
         self._file.write(json.dumps(line) + "\n")
         self._file.flush()
@@ -101,4 +105,3 @@ def _reply(value: Json) -> Reply:
         case {"ok": ok}:
             return Ok(ok)
     return Error(value["error"]["code"], tuple(value["error"]["arguments"]))
-

@@ -44,9 +44,7 @@ def judge(history: History, design: Design | None = None) -> Judgement:
     """Judges a history of the package's scripts, or of a design's."""
     original = design is not None and design.name == "original"
     unscripted = frozenset(["nack"] if design is not None and design.nack is not None else [])
-    first = server_order.check(
-        history, PREFIX, scripts_of(design), unscripted=unscripted, tells_lengths=not original
-    )
+    first = server_order.check(history, PREFIX, scripts_of(design), unscripted=unscripted, tells_lengths=not original)
     return Judgement(first, blackbox.check(history, tells_lengths=not original))
 
 
@@ -59,7 +57,8 @@ def scripts_of(design: Design | None) -> dict[str, str]:
     else:
         with TemporaryDirectory() as folder:
             sources = {path.stem: path.read_bytes() for path in lay_over(design, Path(folder)).glob("*.lua")}
-    return {sha1(source, usedforsecurity=False).hexdigest(): name for name, source in sources.items()}
+    # The drain is the package's.
+    return PACKAGE | {sha1(source, usedforsecurity=False).hexdigest(): name for name, source in sources.items()}
 
 
 def report(history: History, judgement: Judgement, path: Path) -> str:

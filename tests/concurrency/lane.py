@@ -18,8 +18,8 @@ from tests.support.proxy import CHUNK, command_size
 SETTING_UP = (b"HELLO", b"CLIENT", b"AUTH", b"INFO", b"SELECT", b"COMMAND", b"READONLY")
 """With these a client greets the server; they are not counted."""
 FAULTS = ("cut-before", "cut-after", "kill")
-"""The connection is lost before the server sees the command; after it has run; the process gets SIGKILL when the command
-has been sent."""
+"""The connection is lost before the server sees the command; after it has run; the process gets SIGKILL when the
+command has been sent."""
 
 
 @dataclass

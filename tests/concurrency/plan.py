@@ -54,7 +54,7 @@ def plan(lane: str, settings: Settings) -> Plan:
     while number < settings.operations:
         dice = Random(f"{settings.seed}/{lane}/{number}")
         number += 1
-        if dice.random() < 0.45:
+        if dice.random() < 0.35:
             payload = f"{lane}/{number}:".encode() + dice.randbytes(dice.choice((0, 3, 40)))
             args: dict[str, Value] = {"group": dice.choice(groups), "payload": payload, "priority": dice.randrange(5)}
             yield Call(_operation("publish", args))
@@ -82,7 +82,7 @@ def _work(dice: Random, group: bytes, token: bytes, visibility_ms: int, settings
         yield Call(_operation("extend", {**lease, "visibility_ms": dice.choice(VISIBILITIES_MS)}))
         yield Nap(dice.choice(WORK_MS))
     how = dice.random()
-    if how < 0.75:
+    if how < 0.6:
         for _ in range(1 + (dice.random() < 0.1)):
             yield Call(_operation("ack", lease))
     elif how < 0.95:

@@ -9,19 +9,19 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
 
-from model.operation import Operation
-from redisq import RedisTransport
-from tests.concurrency.history import History, Log, read
+from model.operation import Delivery, Ok, Operation, Value
+from tests.concurrency.history import History, Log, Record, read
 from tests.concurrency.lane import FAULTS, Lane
-from tests.concurrency.plan import LONGEST_MS, PREFIX, Call, Settings
-from tests.concurrency.worker import of_library
+from tests.concurrency.plan import LONGEST_MS, PREFIX, Answer, Call, Settings
+from tests.concurrency.worker import connected, of_library
 from tests.support.replay.monitor import Monitor
-from tests.support.running import BaseServer, server_name
+from tests.support.running import BaseServer
 
 ROOT = Path(__file__).parents[2]
 LIMIT_SECONDS = 120.0
@@ -159,27 +159,33 @@ class Run:
         """Waits until every lease and park has ended, then claims and acks until there is nothing more."""
         lane = Lane("drain", ("127.0.0.1", self.server.port), {})
         self.lanes.append(lane)
-        log, call, number = Log(self.folder / "drain.log"), of_library(RedisTransport, lane.url, False), 0
         time.sleep(LONGEST_MS / 1000)
+        with connected(lane.url) as client, closing(Log(self.folder / "drain.log")) as log:
+            self._empty(log, of_library(client, False))
+
+    def _empty(self, log: Log, call: Callable[[Call], Answer]) -> None:
+        number = 0
         while True:
             number += 1
             claim = self._operation("claim", token=b"drain", visibility_ms=30_000, candidates=99, min_priority=0)
             reply, token = self._logged(log, call, number, claim)
-            if reply is None or reply.value is None:
-                return
-            number += 1
-            self._logged(log, call, number, self._operation("ack", group=reply.value.group, token=token))
+            match reply:
+                case Ok(Delivery(group, _)):
+                    number += 1
+                    self._logged(log, call, number, self._operation("ack", group=group, token=token))
+                case _:
+                    return
 
     @staticmethod
-    def _operation(op: str, **args: object) -> Operation:
-        return Operation(op, 0, {"prefix": PREFIX, **args})  # type: ignore[dict-item]
+    def _operation(op: str, **args: Value) -> Operation:
+        return Operation(op, 0, {"prefix": PREFIX, **args})
 
     @staticmethod
-    def _logged(log: Log, call: object, number: int, operation: Operation) -> tuple[object, bytes]:
+    def _logged(log: Log, call: Callable[[Call], Answer], number: int, operation: Operation) -> Answer:
         log.invoked(number, operation, time.monotonic_ns())
-        answer = call(Call(operation))  # type: ignore[operator]
-        log.completed(number, *answer, time.monotonic_ns())
-        return answer
+        reply, token = call(Call(operation))
+        log.completed(number, reply, token, time.monotonic_ns())
+        return reply, token
 
     def _wait_for_lines(self) -> None:
         """Until MONITOR has told of a command sent now: everything before it is there, too."""
@@ -192,10 +198,7 @@ class Run:
                 raise RunError("MONITOR fell behind")
             time.sleep(0.01)
 
-    def _read(self, lane: Lane) -> list[object]:
+    def _read(self, lane: Lane) -> list[Record]:
         path = self.folder / f"{lane.name}.log"
         with path.open(encoding="utf-8") as lines:
             return read(lane.name, lines)
-
-
-__all__ = ["Run", "RunError", "Scenario", "server_name"]

@@ -1,7 +1,7 @@
 """The first checker: the server's own order.
 
-What MONITOR told is replayed through the model, step by step. Then the replies: each lane's calls are found again in the
-steps of its connections, in order, and each reply must be the one that the model gives at that place. A call whose
+What MONITOR told is replayed through the model, step by step. Then the replies: each lane's calls are found again in
+the steps of its connections, in order, and each reply must be the one that the model gives at that place. A call whose
 answer is unknown may be there or not; one that a client repeated by itself is there twice, on two connections.
 """
 
@@ -28,8 +28,9 @@ def check(
     unscripted: frozenset[str] = frozenset(),
     tells_lengths: bool = True,
 ) -> Verdict:
-    """Judges the history. ``scripts`` are those the clients call, by SHA-1; operations that are none are ``unscripted``.
+    """Judges the history.
 
+    ``scripts`` are those that the clients call, by SHA-1; operations that are no script are ``unscripted``.
     ``tells_lengths``: whether a publish answers the length of the queue.
     """
     steps: dict[str, list[Step]] = defaultdict(list)

@@ -42,7 +42,6 @@ class Library:
         self._kind = kind
         self._client = client
         self._clock = time.time if client_clock else None
-        self._seconds: dict[str, float] = {}
 
     def begin(self, operation: Operation) -> Any:
         """The result of the call; of the asyncio transport something to be awaited."""
@@ -81,10 +80,14 @@ def unknown_if_lost(answers: list[Answer]) -> Iterator[None]:
         answers.append((Error(code) if code in ANSWERS else None, b""))
 
 
-def of_library(kind: Any, url: str, client_clock: bool) -> Callable[[Call], Answer]:
+def connected(url: str) -> redis.Redis:
+    """A client that repeats nothing by itself."""
+    return redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), socket_timeout=SOCKET_SECONDS)
+
+
+def of_library(client: redis.Redis, client_clock: bool) -> Callable[[Call], Answer]:
     """Calls by the blocking transport."""
-    client = redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), socket_timeout=SOCKET_SECONDS)
-    library = Library(kind, client, client_clock)
+    library = Library(RedisTransport, client, client_clock)
 
     def call(each: Call) -> Answer:
         answers: list[Answer] = []
@@ -119,7 +122,7 @@ def of_port(command: str, url: str) -> Callable[[Call], Answer]:
 def of_design(name: str, url: str, folder: Path) -> Callable[[Call], Answer]:
     """Calls of a known-bad design's scripts; its nack may be held up between two round trips."""
     (design,) = [each for each in designs() if each.name == name]
-    client = redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), socket_timeout=SOCKET_SECONDS)
+    client = connected(url)
     host: Any = SimpleNamespace(name="server", client=lambda: client)
     if name == "original":
         caller: Scripts = Original(host, LuaFiles(design.path, missing_ok=True), design)
@@ -215,7 +218,7 @@ def main(config: Json) -> None:
         return
     ((lane, url),) = config["lanes"].items()
     if kind == "sync":
-        call = of_library(RedisTransport, url, clock)
+        call = of_library(connected(url), clock)
     elif kind.startswith("port "):
         call = of_port(kind.removeprefix("port "), url)
     else:

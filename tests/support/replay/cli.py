@@ -32,10 +32,10 @@ the steps that led there.
   redisq-conformance replay --from file --prefix orders
 """
 COST = """\
-While it watches, the server has to tell each command to one more client: measured with spec/replay.md's script, that
-took a fifth to a third of its throughput. The user needs the rights +monitor, +echo, +scan, +zscan, +hscan, +multi, +exec,
-+hget, +get, +type, +pttl, +llen, +zscore and the keys of the queue. Exit code: 0 every step was possible, 1 one was not,
-or that could not be told, 2 the command line is wrong."""
+While it watches, the server tells each command to one more client, which costs it throughput: see spec/replay.md.
+The user needs +monitor, +echo, +scan, +zscan, +hscan, +multi, +exec, +hget, +get, +type, +pttl, +llen, +zscore and the
+keys of the queue. Exit code: 0 every step was possible, 1 one was not or that cannot be told, 2 the command line is
+wrong."""
 
 
 def main(argv: Sequence[str]) -> int:

@@ -107,10 +107,10 @@ def on_lock(state: State, group: bytes, words: Words, when: Span, source: str) -
             return "lock", _with_lock(state, group, lock and Held(lock.value, None, None, source))
         case b"GETEX", [unit, amount] if unit.upper() in UNITS_MS:
             return "lock", _moved(state, group, lock, ends(unit.upper(), amount))
-        case (b"EXPIRE" | b"PEXPIRE" | b"EXPIREAT" | b"PEXPIREAT"), [amount]:
+        case ((b"EXPIRE" | b"PEXPIRE" | b"EXPIREAT" | b"PEXPIREAT"), [amount]):
             unit = (b"PX" if name.startswith(b"P") else b"EX") + (b"AT" if name.endswith(b"AT") else b"")
             return "lock", _moved(state, group, lock, ends(unit, amount))
-        case (b"RPUSH" | b"LPUSH" | b"SADD" | b"HSET" | b"ZADD"), _:  # of another type
+        case ((b"RPUSH" | b"LPUSH" | b"SADD" | b"HSET" | b"ZADD"), _):  # of another type
             return "lock", _with_lock(state, group, lock or Held(None, None, None, source))
     return None
 

@@ -20,7 +20,8 @@ READS = frozenset(
     b"GET GETRANGE SUBSTR STRLEN MGET EXISTS TYPE TTL PTTL EXPIRETIME PEXPIRETIME DUMP OBJECT TOUCH LLEN LRANGE LINDEX "
     b"LPOS HGET HMGET HGETALL HEXISTS HKEYS HVALS HLEN HSCAN HSTRLEN HRANDFIELD ZSCORE ZMSCORE ZCARD ZCOUNT ZRANGE "
     b"ZRANGEBYSCORE ZREVRANGE ZREVRANGEBYSCORE ZRANGEBYLEX ZLEXCOUNT ZRANK ZREVRANK ZSCAN ZRANDMEMBER SCAN KEYS WATCH "
-    b"MEMORY DEBUG SORT_RO ECHO PUBLISH SPUBLISH CLIENT COMMAND INFO EVAL EVALSHA EVAL_RO EVALSHA_RO FCALL FCALL_RO".split()
+    b"MEMORY DEBUG SORT_RO ECHO PUBLISH SPUBLISH CLIENT COMMAND INFO "
+    b"EVAL EVALSHA EVAL_RO EVALSHA_RO FCALL FCALL_RO".split()
 )
 """Commands that change no key by themselves: a script's own commands follow it."""
 
@@ -72,9 +73,9 @@ class Keys:
         groups: set[bytes] = set()
         for at, word in enumerate(words[1:], 1):
             match self.family(word):
-                case ("q" | "lock"), group:
+                case (("q" | "lock"), group):
                     groups.add(group)
-                case ("ready" | "prio"), _:
+                case (("ready" | "prio"), _):
                     groups |= set(words[at + 1 :])
         return groups
 

@@ -11,7 +11,7 @@ import contextlib
 import re
 import socket
 import ssl
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -99,7 +99,8 @@ class Monitor:
 
     def __init__(self, url: str) -> None:
         """Connects, logs in if the URL says how, and asks for MONITOR. Raises MonitorError."""
-        options: dict[str, Any] = parse_url(url)
+        parse: Callable[[str], dict[str, Any]] = parse_url
+        options = parse(url)
         try:
             self._socket = self._connected(url, options)
             self._rest = b""

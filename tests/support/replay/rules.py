@@ -64,9 +64,9 @@ class Rules:
         match entry.name, entry.words[1:]:
             case b"MULTI", _:
                 connection.in_transaction = True
-            case (b"EXEC" | b"DISCARD" | b"RESET"), _:
+            case ((b"EXEC" | b"DISCARD" | b"RESET"), _):
                 connection.in_transaction = False
-            case (b"GET" | b"GETEX" | b"GETDEL"), (key, *_):
+            case ((b"GET" | b"GETEX" | b"GETDEL"), (key, *_)):
                 place = self._keys.family(key)
                 if place is not None and place[0] == "lock":
                     lock = self._keys.of(place[1]).locks.get(place[1])

@@ -47,7 +47,9 @@ class Unit:
         if len(words) < 3 or not self.is_script or self.first.name.startswith(b"FCALL"):
             return ""
         by_sha = self.first.name.startswith(b"EVALSHA")
-        return words[1].lower().decode(errors="replace") if by_sha else sha1(words[1], usedforsecurity=False).hexdigest()
+        return (
+            words[1].lower().decode(errors="replace") if by_sha else sha1(words[1], usedforsecurity=False).hexdigest()
+        )
 
     @property
     def argv(self) -> tuple[bytes, ...]:

@@ -59,7 +59,7 @@ def operation(op: str, argv: tuple[bytes, ...], time_ms: int) -> Operation:
 def outcomes(op: str, unit: Unit, keys: Keys) -> Iterator[Outcome]:
     """All that the model allows the call to do, the likeliest first."""
     argv, span = unit.argv, unit.span
-    one = len(argv) == len(ARGV[op]) and op != "claim" or op == "publish" and len(argv) > 1
+    one = op != "claim" and len(argv) > 1
     before = keys.of(argv[1]) if one else keys.whole()
     undecided = [group for group in before.locks if alive(before, group, span) is None][:MOST_UNDECIDED]
     for now_ms in _clocks(op, argv, unit, span):
@@ -131,12 +131,15 @@ def _as_seen(outcome: Outcome, group: bytes, before: State, keys: Keys, unit: Un
         want = replace(want, locks={})
     if lock is not None and isinstance(seen, Held) and seen.value == lock.value and _near(lock.deadline_ms, seen, 0):
         want = replace(want, locks={group: seen})
-    delivered = isinstance(outcome.reply, Ok) and isinstance(outcome.reply.value, Delivery) and outcome.reply.value.group
-    if isinstance(seen, Held) and group != delivered:
+    match outcome.reply:
+        case Ok(Delivery(delivered, _)) if delivered == group:
+            return want
+    if isinstance(seen, Held):
         # A repair: the score is the lock's end plus 1, as far as the script's clock and the lock's were the same.
+        off_ms = span.last_ms - span.first_ms
         for tier, entries in enumerate(want.ready):
             score = have.ready[tier].get(group, -1)
-            if entries.get(group) != before.ready[tier].get(group) and _near(score - 1, seen, span.last_ms - span.first_ms):
+            if entries.get(group) != before.ready[tier].get(group) and _near(score - 1, seen, off_ms):
                 want = want.zadd(tier, score, group)
     return want
 
