@@ -44,6 +44,7 @@ class Group:
 
     at_ns: int
     """Nothing that is still to come happened before."""
+    published: int = 0
     stored: tuple[bytes, ...] = ()
     holder: bytes = b""
     ends: Span = NEVER
@@ -91,8 +92,22 @@ class Search:
         self._records = records
         self._tells_lengths = tells_lengths
         self._must = sum(1 << i for i, record in enumerate(records) if self._is_certain(record))
+        self._order = self._published()
         self._deepest = (-1, 0, Group(0))
         self.tried = 0
+
+    def _published(self) -> list[bytes]:
+        """The payloads in the only order in which they can have been published: that in which they were first seen.
+
+        Between two messages lies an ack, and it was called after the first had been delivered.
+        """
+        first: dict[object, int] = {}
+        for record in self._records:
+            if record.delivery is not None:
+                payload = record.delivery.payload
+                first[payload] = min(record.completed_ns, first.get(payload, FOREVER_NS))
+        payloads = [record.operation.args["payload"] for record in self._records if record.operation.op == "publish"]
+        return sorted((p for p in payloads if isinstance(p, bytes)), key=lambda p: first.get(p, FOREVER_NS))
 
     @staticmethod
     def _is_certain(record: Record) -> bool:
@@ -147,8 +162,9 @@ class Search:
             payload = operation.args["payload"]
             assert isinstance(payload, bytes)
             stored = (*group.stored, payload)
-            if record.reply is None or not self._tells_lengths or record.reply == Ok(len(stored)):
-                yield replace(group, stored=stored)
+            told = record.reply is None or not self._tells_lengths or record.reply == Ok(len(stored))
+            if told and self._order[group.published] == payload:
+                yield replace(group, published=group.published + 1, stored=stored)
         elif operation.op == "claim":
             yield from self._claimed(record, group, when)
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -12,7 +12,6 @@ PREFIX = b"con:current"
 GROUPS = (b"plain", b"nul\x00byte", b'quote"\\', b"line\r\nend", b"{brace}:q:x", b"\xff\xfe", b"a b", b"parked")
 VISIBILITIES_MS = (80, 120, 200)
 DELAYS_MS = (10, 40)
-WORK_MS = (0, 0, 1, 3, 15, 50)
 LONGEST_MS = 260
 """After this every lease and park that the plan asks for has ended."""
 
@@ -46,6 +45,13 @@ class Settings:
     extends: bool = True
     slow: float = 0.08
     """How often it is held up beyond its lease."""
+    stalls: float = 0.2
+    """How often a nack is, between two of its round trips."""
+    publishes: float = 0.35
+    """How much of what it does is to publish."""
+    nacks: float = 0.35
+    """How many leases are given back; most others are acked."""
+    work_ms: Sequence[int] = (0, 0, 1, 3, 15, 50)
 
 
 def plan(lane: str, settings: Settings) -> Plan:
@@ -54,7 +60,7 @@ def plan(lane: str, settings: Settings) -> Plan:
     while number < settings.operations:
         dice = Random(f"{settings.seed}/{lane}/{number}")
         number += 1
-        if dice.random() < 0.35:
+        if dice.random() < settings.publishes:
             payload = f"{lane}/{number}:".encode() + dice.randbytes(dice.choice((0, 3, 40)))
             args: dict[str, Value] = {"group": dice.choice(groups), "payload": payload, "priority": dice.randrange(5)}
             yield Call(_operation("publish", args))
@@ -77,17 +83,16 @@ def _work(dice: Random, group: bytes, token: bytes, visibility_ms: int, settings
     """What is done with a lease."""
     lease: dict[str, Value] = {"group": group, "token": token}
     late = dice.random() < settings.slow
-    yield Nap(visibility_ms * 3 // 2 if late else dice.choice(WORK_MS))
+    yield Nap(visibility_ms * 3 // 2 if late else dice.choice(settings.work_ms))
     if settings.extends and dice.random() < 0.15:
         yield Call(_operation("extend", {**lease, "visibility_ms": dice.choice(VISIBILITIES_MS)}))
-        yield Nap(dice.choice(WORK_MS))
-    how = dice.random()
-    if how < 0.6:
+        yield Nap(dice.choice(settings.work_ms))
+    if (how := dice.random()) >= max(settings.nacks, 0.05):
         for _ in range(1 + (dice.random() < 0.1)):
             yield Call(_operation("ack", lease))
-    elif how < 0.95:
+    elif how >= 0.05:  # else the lease is left to end by itself
         delay_ms = dice.choice((0, *DELAYS_MS))
-        stall_ms = visibility_ms * 5 // 4 if dice.random() < settings.slow * 3 else 0
+        stall_ms = visibility_ms * 5 // 4 if dice.random() < settings.stalls else 0
         yield Call(_operation("nack", {**lease, "delay_ms": delay_ms}), stall_ms)
         if dice.random() < 0.2:  # a settled lease is dead
             yield Call(_operation("ack", lease))

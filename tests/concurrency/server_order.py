@@ -49,6 +49,8 @@ def check(
     if steps[""]:
         return Verdict(UNKNOWN, f"{len(steps[''])} calls came by connections that are none of a lane's")
     for lane, records in history.by_lane().items():
+        if (verdict := _settled_twice(lane, records)) is not None:
+            return verdict
         found = [record for record in records if record.operation.op not in unscripted]
         if (verdict := _aligned(lane, found, steps[lane], tells_lengths)) is not None:
             return verdict
@@ -57,6 +59,19 @@ def check(
     if replay.keys.groups:
         return Verdict(UNKNOWN, f"the queue was not drained: {sorted(replay.keys.groups)}")
     return Verdict(ACCEPTED, f"{replay.steps:,} steps")
+
+
+def _settled_twice(lane: str, records: Sequence[Record]) -> Verdict | None:
+    """What the steps of an operation that is no script cannot tell: a lease that was given back is none any more."""
+    over: set[object] = set()
+    for record in records:
+        token = record.operation.args.get("token")
+        if record.operation.op in ("ack", "nack", "extend") and record.reply == Ok(1):
+            if token in over:
+                what = f"{write_operation(record.operation)} -> 1"
+                return Verdict(REJECTED, f"SETTLED lane {lane}, of a lease that it had settled: {what}", _group(record))
+            over |= {token} if record.operation.op != "extend" else set()
+    return None
 
 
 def _aligned(lane: str, records: Sequence[Record], steps: Sequence[Step], tells_lengths: bool) -> Verdict | None:
