@@ -82,10 +82,10 @@ class Keys:
     def apply(self, words: Words, when: Span, source: str) -> Iterator[Change]:
         """What a command does, a change of a group at a time; each is in effect once it is yielded."""
         name = words[0].upper()
-        if name in READS or len(words) < 2:
-            return
         if name in (b"FLUSHALL", b"FLUSHDB"):
             yield from self._each("list", [(group, EMPTY) for group in self.groups])
+        elif name in READS or len(words) < 2:
+            return
         elif name in (b"DEL", b"UNLINK"):
             for key in words[1:]:
                 yield from self._delete(key)

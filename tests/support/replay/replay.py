@@ -128,7 +128,7 @@ class Replay:
             return None
         self.steps += 1
         if op and (unit.nested or possible):
-            call = operation(op, unit.argv, unit.span.last_ms)
+            call = operation(op, unit.argv, unit.first.at_us // 1000)
             self._on_step(Step(unit, call, replies))
         else:
             call = None
@@ -159,9 +159,12 @@ class Replay:
         if not unit.is_script:
             self._rules.note(unit.first)
         for entry, span in unit.spans():
-            for change in self.keys.apply(entry.words, span, unit.first.source):
+            changes = list(self.keys.apply(entry.words, span, unit.first.source))
+            if any(change.kind == "unknown" for change in changes):
+                self.counts[f"not understood: {entry.name.decode(errors='replace')}"] += 1
+            for change in changes:
                 before.setdefault(change.group, change.before)
-                self._note_unknown(change, entry)
+                self._note_unknown(change)
                 problems += [(change.group, what) for what in self._rules.judge(change, unit, span)]
         ended = set(before) if unit.is_script else set()
         if connection.in_transaction:
@@ -172,9 +175,8 @@ class Replay:
         problems += [(group, what) for group in sorted(ended) for what in self._rules.at_end(group, unit.span)]
         return before, problems
 
-    def _note_unknown(self, change: Change, entry: Entry) -> None:
+    def _note_unknown(self, change: Change) -> None:
         if change.kind == "unknown":
-            self.counts[f"not understood: {entry.name.decode(errors='replace')}"] += 1
             self.not_judged.add(change.group)
         elif change.kind == "unsure":
             self.counts["locks taken or not in the millisecond of their deadline"] += 1

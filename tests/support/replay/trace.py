@@ -26,7 +26,8 @@ def told(
         yield write(call, reply) if reply is not None else f"{write_operation(call)}  # not as the model has it"
     elif unit.is_script and not as_it_is and (guess := _guess(group, before, after)) is not None:
         op, args, answer = guess
-        yield write(Operation(op, unit.span.last_ms, {"group": group, **args} if op != "claim" else args), answer)
+        args = args if op == "claim" else {"group": group, **args}
+        yield write(Operation(op, unit.first.at_us // 1000, args), answer)
     else:
         for entry in unit.commands:
             words = " ".join(quoted(word[:LONGEST_WORD]) for word in entry.words)
