@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import urlsplit
 
+from model.notation import quoted
 from redisq.keys import encode
 from redisq.scripts import load
 from tests.support.replay.attach import Attached, as_lines
@@ -85,7 +86,7 @@ def _live(
     """The lines as they come; None where none came for a while. Ends after the time given, or at ^C."""
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+        stack.callback(signal.signal, number, signal.signal(number, lambda *_: stop.set()))
     server = stack.enter_context(Attached(options.url, replay.prefix))
     server.learn(replay)
     print(f"watching {len(replay.keys.groups):,} groups; end it with ^C", file=sys.stderr)
@@ -108,7 +109,7 @@ def _report(replay: Replay, finding: Finding | None) -> int:
         print(f"UNKNOWN: what happened to {len(replay.not_judged):,} groups cannot be told")
         return NOT
     if not replay.steps:
-        print(f"UNKNOWN: nothing was done to a queue of the prefix {replay.prefix!r} in database {replay.db}")
+        print(f"UNKNOWN: nothing was done to a queue of the prefix {quoted(replay.prefix)} in database {replay.db}")
         return NOT
     print("POSSIBLE: every step is one that the model allows")
     return POSSIBLE

@@ -103,12 +103,16 @@ class Monitor:
         options = parse(url)
         try:
             self._socket = self._connected(url, options)
-            self._rest = b""
+        except OSError as error:
+            raise MonitorError(f"cannot connect: {error}. Is the server running, and the URL right?") from error
+        self._rest = b""
+        try:
             if password := options.get("password"):
                 self._command("AUTH", *filter(None, [options.get("username"), password]))
             self._command("MONITOR")
-        except OSError as error:
-            raise MonitorError(f"cannot connect: {error}. Is the server running, and the URL right?") from error
+        except (OSError, MonitorError) as error:
+            self._socket.close()
+            raise MonitorError(str(error)) from error
         self._socket.settimeout(None)
 
     @staticmethod
