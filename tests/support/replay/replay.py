@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from model.operation import Operation, Reply
 from model.state import State
 from tests.support.replay.commands import alive
-from tests.support.replay.keys import Change, Keys
+from tests.support.replay.keys import READS, Change, Keys
 from tests.support.replay.monitor import Entry
 from tests.support.replay.rules import Rules
-from tests.support.replay.trace import told
+from tests.support.replay.trace import Told
 from tests.support.replay.units import Unit, Units
 from tests.support.replay.wire import MOST_GROUPS, REFUSED, Outcome, disagreement, operation, outcomes
 
@@ -76,7 +76,7 @@ class Replay:
         self._units = Units()
         self._rules = Rules(self.keys)
         self._unsure: set[bytes] = set()
-        self._traces: dict[bytes, deque[str]] = defaultdict(lambda: deque(maxlen=LONGEST_TRACE))
+        self._traces: dict[bytes, deque[Told]] = defaultdict(lambda: deque(maxlen=LONGEST_TRACE))
 
     def add(self, entry: Entry) -> Finding | None:
         """Takes a line; what is wrong with the step that ended before it."""
@@ -139,7 +139,8 @@ class Replay:
             what = [text for whose, text in judged if whose == group]
             if rows:
                 what += [f"MODEL {op}: it did otherwise than the model", *(f"  {row}" for row in rows)]
-            self.finding = Finding(group, tuple(what), tuple(self._traces[group]), self.steps)
+            trace = tuple(line for told in self._traces[group] for line in told.lines())
+            self.finding = Finding(group, tuple(what), trace, self.steps)
         return self.finding
 
     def _possible(self, op: str, unit: Unit) -> list[Outcome]:
@@ -159,6 +160,8 @@ class Replay:
         if not unit.is_script:
             self._rules.note(unit.first)
         for entry, span in unit.spans():
+            if entry.name in READS:
+                continue
             changes = list(self.keys.apply(entry.words, span, unit.first.source))
             if any(change.kind == "unknown" for change in changes):
                 self.counts[f"not understood: {entry.name.decode(errors='replace')}"] += 1
@@ -210,7 +213,7 @@ class Replay:
         named = call.args.get("group") if call is not None else None
         for group in before.keys() | ({named} if isinstance(named, bytes) else set()):
             now = self.keys.of(group)
-            self._traces[group].extend(told(unit, call, reply, group, before.get(group, now), now, as_it_is))
+            self._traces[group].append(Told(unit, call, reply, group, before.get(group, now), now, as_it_is))
         if len(self._traces) > MOST_GROUPS:
             for group in before.keys() - self.keys.groups.keys():
                 del self._traces[group]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from model.notation import quoted, write, write_operation
 from model.operation import Delivery, Ok, Operation, Reply, Value
@@ -12,26 +13,37 @@ from tests.support.replay.units import Unit
 LONGEST_WORD = 64
 
 
-def told(
-    unit: Unit,
-    call: Operation | None,
-    reply: Reply | None,
-    group: bytes,
-    before: State,
-    after: State,
-    as_it_is: bool,
-) -> Iterator[str]:
-    """The step as lines of a trace; one that is none of the queue's operations stands as a comment, ``as_it_is``."""
-    if call is not None:
-        yield write(call, reply) if reply is not None else f"{write_operation(call)}  # not as the model has it"
-    elif unit.is_script and not as_it_is and (guess := _guess(group, before, after)) is not None:
-        op, args, answer = guess
-        args = args if op == "claim" else {"group": group, **args}
-        yield write(Operation(op, unit.first.at_us // 1000, args), answer)
-    else:
-        for entry in unit.commands:
-            words = " ".join(quoted(word[:LONGEST_WORD]) for word in entry.words)
-            yield f"# {entry.at_us // 1000} {unit.first.source} {words}"
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A step and what it did to a group, to be written when it is asked for."""
+
+    unit: Unit
+    call: Operation | None
+    """The call of a known script."""
+    reply: Reply | None
+    group: bytes
+    before: State
+    after: State
+    as_it_is: bool
+    """Whether the commands are to be told, and not what they may have been meant to be."""
+
+    def lines(self) -> Iterator[str]:
+        """The lines of a trace; what is none of the queue's operations stands as a comment."""
+        unit = self.unit
+        if self.call is not None and self.reply is not None:
+            yield write(self.call, self.reply)
+        elif self.call is not None:
+            yield f"{write_operation(self.call)}  # not as the model has it"
+        elif (
+            unit.is_script and not self.as_it_is and (guess := _guess(self.group, self.before, self.after)) is not None
+        ):
+            op, args, answer = guess
+            args = args if op == "claim" else {"group": self.group, **args}
+            yield write(Operation(op, unit.first.at_us // 1000, args), answer)
+        else:
+            for entry in unit.commands:
+                words = " ".join(quoted(word[:LONGEST_WORD]) for word in entry.words)
+                yield f"# {entry.at_us // 1000} {unit.first.source} {words}"
 
 
 def _guess(group: bytes, before: State, after: State) -> tuple[str, dict[str, Value], Reply] | None:

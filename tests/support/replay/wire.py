@@ -117,9 +117,10 @@ def disagreement(outcome: Outcome, before: Mapping[bytes, State], keys: Keys, un
     groups = sorted(outcome.states.keys() | before.keys())
     want = merged(_as_seen(outcome, g, before.get(g, keys.of(g)), keys, unit) for g in groups)
     have = merged(keys.of(group) for group in groups)
-    rows = difference(want.at(outcome.now_ms), have.at(outcome.now_ms))
+    if want == have or not (rows := difference(want.at(outcome.now_ms), have.at(outcome.now_ms))):
+        return []
     old = merged(before.get(group, keys.of(group)) for group in groups)
-    undone = rows and set(rows) <= set(difference(want.at(outcome.now_ms), old.at(outcome.now_ms)))
+    undone = set(rows) <= set(difference(want.at(outcome.now_ms), old.at(outcome.now_ms)))
     return [REFUSED, *rows] if undone else rows
 
 
