@@ -33,8 +33,9 @@ the steps that led there.
   redisq-conformance replay --from file --prefix orders
 """
 COST = """\
-While it watches, the server tells each command to one more client, which costs it throughput: see spec/replay.md.
-The user needs +monitor, +echo, +scan, +zscan, +hscan, +multi, +exec, +hget, +get, +type, +pttl, +llen, +zscore and the
+While it watches, the server formats each command for one more client: a saturated Valkey lost a third of its
+throughput by that, a saturated Redis three quarters (measured by tests.concurrency.cost; see spec/replay.md). The user
+needs +monitor, +echo, +scan, +zscan, +hscan, +multi, +exec, +hget, +get, +type, +pttl, +llen, +zscore and the
 keys of the queue. Exit code: 0 every step was possible, 1 one was not or that cannot be told, 2 the command line is
 wrong."""
 

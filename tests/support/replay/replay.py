@@ -6,6 +6,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from model import invariants
 from model.operation import Operation, Reply
 from model.state import State
 from tests.support.replay.commands import alive
@@ -76,6 +77,7 @@ class Replay:
         self._units = Units()
         self._rules = Rules(self.keys)
         self._unsure: set[bytes] = set()
+        self._wrong_before: set[bytes] = set()
         self._traces: dict[bytes, deque[Told]] = defaultdict(lambda: deque(maxlen=LONGEST_TRACE))
 
     def add(self, entry: Entry) -> Finding | None:
@@ -98,6 +100,8 @@ class Replay:
         """The keys of a group were read just now, by another connection. What is wrong by now is none of ours."""
         self.keys.put(group, state)
         self.not_judged.discard(group)
+        if invariants.of_state(state.at(self.now_us // 1000)):
+            self._wrong_before.add(group)
 
     def _judge(self, unit: Unit) -> Finding | None:
         if self.finding is not None or unit.first.db != self.db:
@@ -111,7 +115,8 @@ class Replay:
             op = ""
         possible = self._possible(op, unit)
         before, problems = self._changes(unit)
-        judged = [(group, what) for group, what in problems if group not in self.not_judged | self._unsure]
+        unknown = self.not_judged | self._unsure | self._wrong_before
+        judged = [(group, what) for group, what in problems if group not in unknown]
         replies: tuple[Reply, ...] = ()
         rows: list[str] = []
         if possible and not before.keys() & (self.not_judged | self._unsure):
@@ -201,9 +206,11 @@ class Replay:
             self.keys.put(group, replace(self.keys.of(group), locks={}))
 
     def _settle(self, before: Mapping[bytes, State], unit: Unit) -> None:
-        """Forgets locks that have ended."""
+        """Forgets locks that have ended, and that a group was wrong before, once it is as it should be."""
         for group in before:
             state = self.keys.of(group)
+            if group in self._wrong_before and not invariants.of_state(state.at(unit.span.last_ms)):
+                self._wrong_before.discard(group)
             if state.locks and alive(state, group, unit.span) is False:
                 self.keys.put(group, replace(state, locks={}))
 
