@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from model.notation import quoted, write
+from model.notation import quoted, write, write_operation
 from model.operation import Ok, Operation
 from tests.concurrency.history import FOREVER_NS, History, Record
 from tests.concurrency.verdict import ACCEPTED, REJECTED, UNKNOWN, Verdict
@@ -206,13 +206,18 @@ class Search:
         lines = [f"  it holds {len(group.stored)} messages, the first {head}; it is {held}; then came one of"]
         for _, record, _ in self._open(done, group):
             start = (record.invoked_ns - group.at_ns) // MS
-            answer = write(record.operation, record.reply) if record.reply is not None else "(unknown)"
-            lines.append(f"    {start:+} ms, lane {record.lane}: {answer.split(maxsplit=1)[1]}")
+            told = write(record.operation, record.reply) if record.reply is not None else unknown(record)
+            lines.append(f"    {start:+} ms, lane {record.lane}: {told.split(maxsplit=1)[1]}")
         if len(lines) == 1:
             lines = [
                 f"  every call is explained, and {len(group.stored)} messages are left that no claim finds: {head}"
             ]
         return "\n".join(lines)
+
+
+def unknown(record: Record) -> str:
+    """The call without an answer, as it stands in a trace."""
+    return f"{write_operation(record.operation)} -> unknown"
 
 
 def _later(when: Span, operation: Operation, name: str) -> Span:

@@ -84,9 +84,8 @@ def _aligned(lane: str, records: Sequence[Record], steps: Sequence[Step], tells_
                 after.add(at)
             for count in range(1, MOST_REPEATS + 1):
                 tries = steps[at : at + count]
-                if len(tries) < count or not _are(record, tries, tells_lengths):
-                    break
-                after.add(at + count)
+                if len(tries) == count and _are(record, tries, tells_lengths):
+                    after.add(at + count)
         if not after:
             at = max(reached)
             came = write_reply(record.reply) if record.reply is not None else "unknown"

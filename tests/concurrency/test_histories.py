@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.concurrency.judge import judge, report
+from tests.concurrency.lane import FAULTS
 from tests.concurrency.plan import Settings
 from tests.concurrency.run import Run, Scenario
 from tests.support.running import BaseServer
@@ -56,7 +57,7 @@ def test_the_same_seed_injects_the_same(tmp_path: Path) -> None:
     planned = []
     for _ in range(2):
         run = Run(_NoServer(), scenario, tmp_path)  # type: ignore[arg-type]
-        lanes = [run._lane(f"lane-{number}") for number in range(4)]
+        lanes = [run._lane(f"lane-{number}", FAULTS) for number in range(4)]
         planned.append([lane.plan for lane in lanes])
         for lane in lanes:
             lane.close()

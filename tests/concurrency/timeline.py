@@ -8,8 +8,9 @@ from html import escape
 from pathlib import Path
 from string import Template
 
-from model.notation import quoted, write, write_operation
+from model.notation import quoted, write
 from model.operation import Ok
+from tests.concurrency.blackbox import unknown
 from tests.concurrency.history import FOREVER_NS, History, Record
 from tests.concurrency.verdict import REJECTED, Verdict
 
@@ -59,7 +60,7 @@ def _lane(records: Sequence[Record], begin: int, top: int) -> tuple[str, int]:
             row = min(len(ends), MOST_ROWS - 1)
             ends += [0] if row == len(ends) else []
         ends[row] = x + width + 1
-        told = write(record.operation, record.reply) if record.reply is not None else _unknown(record)
+        told = write(record.operation, record.reply) if record.reply is not None else unknown(record)
         label = f"{record.lane}: {told.split(maxsplit=1)[1]}"
         y = top + 4 + row * ROW
         text = f"<text x='{x + 3}' y='{y + 11}'>{escape(kind[:1])}</text>"
@@ -85,7 +86,3 @@ def _bars(records: Sequence[Record]) -> Iterator[tuple[Record, str, int]]:
             known = record.completed_ns < FOREVER_NS
             kind = record.operation.op if record.reply != Ok(0) else "refused"
             yield record, kind if known else "unknown", record.completed_ns if known else record.invoked_ns
-
-
-def _unknown(record: Record) -> str:
-    return f"{write_operation(record.operation)} -> unknown"

@@ -114,6 +114,8 @@ def of_port(command: str, url: str) -> Callable[[Call], Answer]:
             return None, b""
         asked = each.operation.args.get("token")
         assert asked is None or isinstance(asked, bytes)
+        if _known(got) is None:  # a client that does not connect again by itself is connected anew
+            adapter.ask(opening)
         return _known(got), token or asked or b""
 
     return call
