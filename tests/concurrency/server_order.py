@@ -54,7 +54,8 @@ def check(
         found = [record for record in records if record.operation.op not in unscripted]
         if (verdict := _aligned(lane, found, steps[lane], tells_lengths)) is not None:
             return verdict
-    if replay.not_judged or (counts := {name: n for name, n in replay.counts.items() if name != "lines"}):
+    counts = {name: count for name, count in replay.counts.items() if name != "lines"}
+    if replay.not_judged or counts:
         return Verdict(UNKNOWN, f"not every step could be judged: {counts}")
     if replay.keys.groups:
         return Verdict(UNKNOWN, f"the queue was not drained: {sorted(replay.keys.groups)}")

@@ -42,10 +42,10 @@ def lines(*scripts: list[str], sources: str = "c:1") -> list[bytes]:
     return [line(entry) for entry in told]
 
 
-def checked(calls: list[str], told: list[bytes], **options: bool) -> Verdict:
+def checked(calls: list[str], told: list[bytes]) -> Verdict:
     """The verdict on these calls of one lane, with two connections."""
     made = history(*calls)
-    return check(History(made.records, told, {"c:1": "a", "c:2": "a"}), b"redisq", KNOWN, **options)
+    return check(History(made.records, told, {"c:1": "a", "c:2": "a"}), b"redisq", KNOWN)
 
 
 GOOD = lines(PUBLISH, CLAIM, ACK, NOTHING)
