@@ -75,6 +75,20 @@ def test_suite_holds_the_scripts_that_are_installed(equipped: Environment) -> No
     assert "DOES NOT CONFORM" in done.stdout
 
 
+def test_replay_installed(equipped: Environment, tmp_path: Path) -> None:
+    """A record is replayed by the installed command: a step that cannot be is found, and told by the exit code."""
+    record = tmp_path / "record"
+    publish = [b'"ZADD" "q:ready:0" "0" "g"', b'"HSET" "q:prio" "g" "0"', b'"RPUSH" "q:q:g" "m"']
+    record.write_bytes(b"".join(b"1.000000 [0 c:1] %s\n" % command for command in publish))
+    done = equipped.run("redisq-conformance", "replay", "--from", record, "--prefix", "q")
+    assert "POSSIBLE: every step" in done.stdout, said(done)
+    with record.open("ab") as lines:
+        lines.write(b'2.000000 [0 c:2] "LPOP" "q:q:g"\n')
+    done = equipped.run("redisq-conformance", "replay", "--from", record, "--prefix", "q", check=False)
+    assert done.returncode == 1, said(done)
+    assert "POP q:g: its head was removed without a lease" in done.stdout
+
+
 def test_readme_example(equipped: Environment) -> None:
     """The first example of the README runs as it stands, and prints something."""
     example = re.search(r"^```python\n(.+?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from model.state import State
 from redisq.scripts import SCRIPTS
 from tests.support.replay.monitor import Entry
 from tests.support.replay.replay import Finding, Replay
@@ -226,3 +227,23 @@ def test_after_the_first_finding_nothing_is_judged() -> None:
     finding = found(*HELD, "1020 b DEL q:lock:g", "1021 b LPOP q:q:g")
     assert finding is not None
     assert finding.what[0].startswith("DEL ")
+
+
+def test_what_was_wrong_before() -> None:
+    """A group that was wrong when the replay began is not held against others, until it is as it should be."""
+    replay = Replay(b"q", KNOWN)
+    replay.learn(b"g", State(0, {b"g": (b"m",)}, {}, ({}, {}, {}, {}, {}), {b"g": b"0"}))
+    for text in ["1000 p RPUSH q:q:g m2", "1010 p ZADD q:ready:0 0 g", "1020 b LPOP q:q:g"]:
+        assert replay.add(entry(text)) is None
+    assert (finding := replay.end()) is not None
+    assert finding.what[0].startswith("POP ")
+    assert finding.number == 3
+
+
+def test_too_many_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond so many groups a claim is held against the rules alone, which is counted."""
+    monkeypatch.setattr("tests.support.replay.replay.MOST_GROUPS", 0)
+    claim = script(1010, "claim", "- 500 A 8 0", "SET q:lock:g A PX 500", "ZADD q:ready:0 1510 g")
+    replay = replayed(*KNOWN_PUBLISH, *(text.replace(" - ", " 1010 ") for text in claim))
+    assert replay.finding is None
+    assert replay.counts["claims held against the rules alone"] == 1
