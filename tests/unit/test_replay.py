@@ -247,3 +247,14 @@ def test_too_many_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     replay = replayed(*KNOWN_PUBLISH, *(text.replace(" - ", " 1010 ") for text in claim))
     assert replay.finding is None
     assert replay.counts["claims held against the rules alone"] == 1
+
+
+def test_a_script_that_is_cut_off() -> None:
+    """At the end of a file a script may not be whole, so it is not judged; a command is."""
+    replay = Replay(b"q", KNOWN)
+    for text in KNOWN_PUBLISH[:4]:
+        replay.add(entry(text))
+    assert replay.end(cut=True) is None
+    assert replay.steps == 0
+    replay.add(entry("1000 p RPUSH q:q:g m"))
+    assert replay.end(cut=True) is not None

@@ -70,12 +70,22 @@ class Attached:
             if (entry := parse(text)) is not None:
                 return entry
 
+    def rest(self) -> Iterator[Entry]:
+        """The lines up to now that were not taken yet; the last is of a command of our own, so no script is cut short."""
+        mark = self._nonce + b"-end"
+        self.client.execute_command("ECHO", mark)
+        while (entry := self.next(ANSWER_SECONDS)) is not None:
+            yield entry
+            if entry.words[-1] == mark:
+                return
+
     def learn(self, replay: Replay) -> None:
         """Reads the key space into ``replay``, and gives it every line up to then. Raises MonitorError."""
         try:
             groups = dict.fromkeys(self._groups())
             read = self._read(groups)
-            seen = list(iter(lambda: self.next(0), None))
+            heard = [self.next(ANSWER_SECONDS) for _ in range(self._lines.qsize())]  # more come meanwhile
+            seen = [entry for entry in heard if entry is not None]
             # A group that came or went while the keys were scanned may have been missed.
             writes = [entry.words for entry in seen if entry.name not in READS]
             missed = {group for words in writes for group in replay.keys.named(words)} - groups.keys()

@@ -73,7 +73,7 @@ def _watch(replay: Replay, source: Iterator[Entry | None], record: BinaryIO | No
             record.write(line(entry) + b"\n")
         if (replay.add(entry) if entry is not None else replay.end()) is not None:
             break
-    return replay.finding or replay.end()
+    return replay.finding or replay.end(cut=True)
 
 
 def _from_file(path: str) -> Iterator[Entry]:
@@ -96,6 +96,7 @@ def _live(
     end = time.monotonic() + options.seconds if options.seconds else None
     while not stop.is_set() and (end is None or time.monotonic() < end):
         yield server.next(IDLE_SECONDS)
+    yield from server.rest()
 
 
 def _report(replay: Replay, finding: Finding | None) -> int:

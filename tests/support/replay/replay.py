@@ -86,10 +86,10 @@ class Replay:
         unit = self._units.add(entry)
         return self._judge(unit) if unit is not None else None
 
-    def end(self) -> Finding | None:
-        """Judges the last step: no line has come for a while, or none will."""
+    def end(self, *, cut: bool = False) -> Finding | None:
+        """Judges the last step: no line has come for a while. ``cut``: nor will one, and a script may not be whole."""
         unit = self._units.end()
-        return self._judge(unit) if unit is not None else None
+        return self._judge(unit) if unit is not None and not (cut and unit.is_script) else None
 
     @property
     def now_us(self) -> int:
