@@ -70,10 +70,15 @@ class Attached:
             if (entry := parse(text)) is not None:
                 return entry
 
+    def echo(self, mark: bytes = b"redisq-replay") -> None:
+        """Has the server write a line: whatever ran before it has been told when it comes."""
+        client: Any = self.client
+        client.execute_command("ECHO", mark)
+
     def rest(self) -> Iterator[Entry]:
-        """The lines up to now that were not taken yet; the last is of a command of our own, so no script is cut short."""
+        """The lines up to now that were not taken yet; the last is a command of ours, so no script is cut short."""
         mark = self._nonce + b"-end"
-        self.client.execute_command("ECHO", mark)
+        self.echo(mark)
         while (entry := self.next(ANSWER_SECONDS)) is not None:
             yield entry
             if entry.words[-1] == mark:

@@ -67,11 +67,11 @@ def main(argv: Sequence[str]) -> int:
         return NOT
 
 
-def _watch(replay: Replay, source: Iterator[Entry | None], record: BinaryIO | None) -> Finding | None:
+def _watch(replay: Replay, source: Iterator[Entry], record: BinaryIO | None) -> Finding | None:
     for entry in source:
-        if entry is not None and record is not None:
+        if record is not None:
             record.write(line(entry) + b"\n")
-        if (replay.add(entry) if entry is not None else replay.end()) is not None:
+        if replay.add(entry) is not None:
             break
     return replay.finding or replay.end(cut=True)
 
@@ -81,10 +81,8 @@ def _from_file(path: str) -> Iterator[Entry]:
         yield from entries(lines)
 
 
-def _live(
-    options: argparse.Namespace, replay: Replay, stack: ExitStack, record: BinaryIO | None
-) -> Iterator[Entry | None]:
-    """The lines as they come; None where none came for a while. Ends after the time given, or at ^C."""
+def _live(options: argparse.Namespace, replay: Replay, stack: ExitStack, record: BinaryIO | None) -> Iterator[Entry]:
+    """The lines as they come. Ends after the time given, or at ^C."""
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         stack.callback(signal.signal, number, signal.signal(number, lambda *_: stop.set()))
@@ -95,7 +93,10 @@ def _live(
         record.writelines(each + b"\n" for each in as_lines(replay))
     end = time.monotonic() + options.seconds if options.seconds else None
     while not stop.is_set() and (end is None or time.monotonic() < end):
-        yield server.next(IDLE_SECONDS)
+        if (entry := server.next(IDLE_SECONDS)) is not None:
+            yield entry
+        elif replay.waits:
+            server.echo()  # the last step is whole when the next line comes
     yield from server.rest()
 
 

@@ -96,6 +96,11 @@ class Replay:
         """The server's clock at the last line."""
         return self._units.last_us
 
+    @property
+    def waits(self) -> bool:
+        """Whether a step on the queue may not be whole yet."""
+        return self._units.open is not None and self._units.open.first.name != b"ECHO"
+
     def learn(self, group: bytes, state: State) -> None:
         """The keys of a group were read just now, by another connection. What is wrong by now is none of ours."""
         self.keys.put(group, state)

@@ -88,7 +88,8 @@ class Units:
     """Puts lines together. A unit is whole when the next begins."""
 
     def __init__(self) -> None:
-        self._open: Unit | None = None
+        self.open: Unit | None = None
+        """The unit that is not whole yet."""
         self.last_us = 0
         """When the last line was written."""
 
@@ -96,15 +97,15 @@ class Units:
         """Takes the next line; the unit that ended before it, if one did."""
         last_us, self.last_us = self.last_us, entry.at_us
         if entry.source == LUA:
-            if self._open is not None:  # else the script began before the first line
-                self._open.nested.append(entry)
+            if self.open is not None:  # else the script began before the first line
+                self.open.nested.append(entry)
             return None
-        whole, self._open = self._open, Unit(entry, last_us)
+        whole, self.open = self.open, Unit(entry, last_us)
         if whole is not None:
             whole.after_us = entry.at_us
         return whole
 
     def end(self) -> Unit | None:
         """The last unit, when nothing has come for a while."""
-        whole, self._open = self._open, None
+        whole, self.open = self.open, None
         return whole
