@@ -13,6 +13,7 @@ from tests.faults.rig import Rig, codes
 
 COMMAND = re.compile(rb"redis\.p?call\('([A-Z]+)'")
 ALWAYS = {("claim", "GETEX"): "a broken lock"}  # it cannot do without, but for a lock of which TYPE says enough
+TAKES_NOTHING = ("a free group", "SET")  # a claim that may not set the lock has not moved the entry either
 NEW = b"new"  # the payload that is published
 
 
@@ -149,6 +150,8 @@ def _is_refused(rig: Rig, poor: Rig, situation: Situation, command: str) -> bool
     if not codes(first):
         return False
     rig.expect(codes(first) != "REDISQ_BADARG", f"{where}: refused for another reason")
+    if (situation.name, command) == TAKES_NOTHING:
+        rig.expect(rig.state() == before, f"{where}: refused, and something was written before")
     replies = [first]
     _judge(rig, before, situation, replies, where)
     for caller in (poor, rig):  # the same lease once more, then by a user with every right
