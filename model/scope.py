@@ -29,5 +29,5 @@ SCOPES = {
     "default": Scope(messages=5, arrival=1),
     "clocks": Scope(messages=2, skew_ms=3),
     "foreign": Scope(messages=3, foreign=2),
-    "large": Scope(groups=3, messages=4, workers=3, arrival=1),
+    "large": Scope(messages=5, arrival=1, skew_ms=3),
 }

@@ -34,6 +34,7 @@ from tests.support.witness import Host, LuaFiles, agree, reply_of, reply_of_erro
 
 BATCH = 250  # transitions that share a database and a pipeline, each under a prefix of its own
 CHUNK = 10 * BATCH  # what one process takes at a time
+OTHER = b"of another type"
 EARLIER_MS = 10  # before its instant a state is loaded: a lock whose deadline is now cannot be set now
 
 
@@ -70,29 +71,35 @@ class Executor:
 
     def run(self, transitions: Sequence[Transition]) -> Iterator[Disagreement]:
         """Those that disagree."""
+        for by_prefix, answers, instant in self.called(transitions):
+            with self._running():
+                states = read_keyspace(self.client, by_prefix, instant)
+            for prefix, one in by_prefix.items():
+                got = self._reply(one, answers.get(prefix))
+                rows = difference(one.after, states[prefix])
+                if rows or not agree(one.reply, got):
+                    yield Disagreement(self.host.name, one, got, tuple(rows))
+
+    def called(
+        self, transitions: Sequence[Transition]
+    ) -> Iterator[tuple[dict[bytes, Transition], dict[bytes, Any], int]]:
+        """Batches of them, executed: each under its prefix, what was answered under it, and at which instant."""
         alike: dict[tuple[int, int], list[Transition]] = {}
         for one in transitions:
             alike.setdefault((one.before.now_ms, one.operation.time_ms), []).append(one)
-        for instants, group in alike.items():
+        for (loaded_ms, instant), group in alike.items():
             for at in range(0, len(group), BATCH):
-                yield from self._batch(group[at : at + BATCH], *instants)
+                by_prefix = {b"p%d" % number: one for number, one in enumerate(group[at : at + BATCH])}
+                yield by_prefix, self._batch(by_prefix, loaded_ms, instant), instant
 
-    def _batch(self, batch: Sequence[Transition], loaded_ms: int, instant: int) -> Iterator[Disagreement]:
-        by_prefix = {b"p%d" % number: transition for number, transition in enumerate(batch)}
+    def _batch(self, by_prefix: dict[bytes, Transition], loaded_ms: int, instant: int) -> dict[bytes, Any]:
         with self._running():
             self.client.flushdb()
         self.host.clock.set_ms(loaded_ms - EARLIER_MS, touch=())
         self._all([command for prefix, one in by_prefix.items() for command in loading(prefix, one.before)])
         self.host.clock.set_ms(instant)
         calls = [(prefix, command) for prefix, one in by_prefix.items() for command in self._calls(prefix, one)]
-        answers: dict[bytes, Any] = dict(zip((p for p, _ in calls), self._all([c for _, c in calls]), strict=True))
-        with self._running():
-            states = read_keyspace(self.client, by_prefix, instant)
-        for prefix, one in by_prefix.items():
-            got = self._reply(one, answers.get(prefix))
-            rows = difference(one.after, states[prefix])
-            if rows or not agree(one.reply, got):
-                yield Disagreement(self.host.name, one, got, tuple(rows))
+        return dict(zip((prefix for prefix, _ in calls), self._all([call for _, call in calls]), strict=True))
 
     def step(self, state: State, operation: Operation) -> tuple[State, Reply]:
         """One operation on the keys of a state, as ``model.run.step``."""
@@ -133,10 +140,12 @@ class Executor:
 def loading(prefix: bytes, state: State) -> Iterator[tuple[object, ...]]:
     """The commands, ``EARLIER_MS`` before its instant, that make the keys of a state."""
     for group, messages in state.queues.items():
-        yield "RPUSH", prefix + b":q:" + group, *(messages or ())
+        yield ("RPUSH", prefix + b":q:" + group, *messages) if messages else ("SET", prefix + b":q:" + group, OTHER)
     for group, lock in state.locks.items():
-        px = () if lock.deadline_ms is None else ("PX", lock.deadline_ms - state.now_ms + EARLIER_MS)
-        yield "SET", prefix + b":lock:" + group, lock.value or b"", *px
+        key = prefix + b":lock:" + group
+        yield ("SET", key, lock.value) if lock.value is not None else ("RPUSH", key, OTHER)
+        if lock.deadline_ms is not None:
+            yield "PEXPIRE", key, lock.deadline_ms - state.now_ms + EARLIER_MS
     for tier, entries in enumerate(state.ready):
         for group, score in entries.items():
             yield "ZADD", prefix + b":ready:%d" % tier, score, group

@@ -36,6 +36,7 @@ def test_a_known_bad_design_is_found_out(control: str, tmp_path: Path) -> None:
     ("scope", "states", "transitions"),
     [
         (SMALL, 2_342, 20_108),
+        (SCOPES["default"], 47_602, 503_264),
         (replace(SMALL, foreign=1), 27_915, 259_623),
         (SCOPES["clocks"], 20_564, 426_312),
     ],
