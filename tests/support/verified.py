@@ -1,0 +1,179 @@
+"""What was verified, and how much: ``python -m tests.support.verified [PART …]``.
+
+Runs the parts (``explore``, ``large``, ``refine``, ``suite``; none: no new run), keeps their counts in
+``spec/verified.json`` with the date, the versions and a digest of the code they describe, and writes the table of
+README.md from it. A test fails once that code is another.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import hashlib
+import json
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from model.explore import Exploration
+from model.scope import SCOPES
+from tests.exploration.refine import run as execute
+from tests.exploration.transitions import collect
+from tests.mutants.result import Result
+from tests.support.cases import CASES, CHECKS, CLAUSES
+from tests.support.servers import discover
+
+ROOT = Path(__file__).parents[2]
+FILE = ROOT / "spec" / "verified.json"
+README = ROOT / "README.md"
+BEGIN, END = "<!-- verified: tox run -e verified -->\n", "<!-- /verified -->\n"
+
+SCRIPTS, MODEL, PAGES = "redisq/lua/*.lua", "model/*.py", "spec/*.md"
+DESCRIBES: Mapping[str, tuple[str, ...]] = {
+    "explore": (MODEL,),
+    "large": (MODEL,),
+    "refine": (SCRIPTS, MODEL, "tests/exploration/refine.py", "tests/exploration/transitions.py"),
+    "suite": (SCRIPTS, "redisq/*.py", MODEL, "tests/differential/machine.py"),
+}
+
+
+def digest(part: str, root: Path = ROOT) -> str:
+    """Of all files that a part describes."""
+    files = sorted(path for pattern in DESCRIBES[part] for path in root.glob(pattern))
+    return hashlib.sha256(b"".join(path.name.encode() + path.read_bytes() for path in files)).hexdigest()
+
+
+def explore(scope: str) -> dict[str, Any]:
+    """Every situation of a scope."""
+    exploration = Exploration(SCOPES[scope])
+    exploration.run()
+    return {"scope": str(SCOPES[scope]), "states": exploration.states, "transitions": exploration.transitions}
+
+
+def refine() -> dict[str, Any]:
+    """Every transition of the default scope, on fakeredis and on the first server found. Raises SystemExit."""
+    transitions = collect(SCOPES["default"])
+    agreed, wrong = execute(transitions, ["fakeredis", str(discover()[0].path)])
+    if wrong:
+        raise SystemExit(str(wrong[0]))
+    return {"found": len(transitions.found), "all": transitions.all, "hosts": dict(agreed)}
+
+
+def suite() -> dict[str, Any]:
+    """The suite on fakeredis and every server found. Raises SystemExit."""
+    servers = [word for source in discover() for word in ("--redis-server", str(source.path))]
+    launcher = "from redisq.conformance import main; raise SystemExit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", launcher, *servers], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise SystemExit(done.stdout[-4_000:] + done.stderr[-1_000:])
+    hosts = dict(re.findall(r"^server +(\S+) +(\S+)", done.stdout, re.M))
+    compared = sum(int(count.replace(",", "")) for count in re.findall(r"^compared +\S+ +([\d,]+)", done.stdout, re.M))
+    return {"operations": compared, "hosts": hosts}
+
+
+PARTS: Mapping[str, Callable[[], dict[str, Any]]] = {
+    "explore": lambda: explore("default"),
+    "large": lambda: explore("large"),
+    "refine": refine,
+    "suite": suite,
+}
+
+
+def record(part: str) -> dict[str, Any]:
+    """Runs a part: its counts, when, of which code and with which versions."""
+    versions = {
+        "Python": platform.python_version(),
+        **{name: version(name) for name in ("redis", "fakeredis", "hypothesis")},
+    }
+    date = datetime.datetime.now(datetime.UTC).date().isoformat()
+    return {"date": date, "versions": versions, "digest": digest(part), **PARTS[part]()}
+
+
+def read() -> dict[str, Any]:
+    """What is recorded."""
+    recorded: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+    return recorded
+
+
+def stale(verified: Mapping[str, Any], root: Path = ROOT) -> list[str]:
+    """The parts that describe other code than there is, or that were never run."""
+    return [part for part in DESCRIBES if verified.get(part, {}).get("digest") != digest(part, root)]
+
+
+def rows(verified: Mapping[str, Any], result: Result) -> Iterator[tuple[str, str, str]]:
+    """What, how many, and how to see it oneself."""
+    explored, large, refined, tested = (verified[part] for part in ("explore", "large", "refine", "suite"))
+    lived = sum(not killer for killer in result.killed_by.values())
+    hosts = ", ".join(sorted(refined["hosts"]))
+    servers = ", ".join(f"{name} {number}" for name, number in sorted(tested["hosts"].items()))
+    yield "clauses, each with a case, a check or a test", f"{len(CLAUSES):,}", "`spec/clauses.md`"
+    yield "cases and checks", f"{len(CASES):,} and {len(CHECKS)}", "`redisq-conformance`"
+    yield (
+        "operations compared, each reply and every key",
+        f"{tested['operations']:,}, on {servers}",
+        "`redisq-conformance`",
+    )
+    yield "situations explored, and transitions between them", sizes(explored), "`tox run -e explore`"
+    yield "the same in a larger scope", sizes(large), "`tox run -e explore -- --scope large`"
+    yield (
+        "different transitions executed on the Lua, all agree",
+        f"{refined['found']:,}, on {hosts}",
+        "`tox run -e refine`",
+    )
+    killed = f"{len(result.killed_by) - lived:,} of {len(result.killed_by):,}; the other {lived} change nothing"
+    yield "mutants of the Lua killed", killed, "`tox run -e mutants`"
+
+
+def sizes(explored: Mapping[str, Any]) -> str:
+    """How large an exploration was."""
+    return f"{explored['states']:,} and {explored['transitions']:,}"
+
+
+def table(verified: Mapping[str, Any], result: Result) -> str:
+    """The table of README.md."""
+    lines = ["| verified | how much | see for yourself |", "| --- | --- | --- |"]
+    lines += [f"| {' | '.join(row)} |" for row in rows(verified, result)]
+    newest = max((part for part in verified.values()), key=lambda part: str(part["date"]))
+    versions = ", ".join(f"{name} {number}" for name, number in newest["versions"].items())
+    return "\n".join([*lines, "", f"The last full run: {newest['date']}, {versions}.", ""])
+
+
+def in_readme(readme: str, text: str) -> str:
+    """README.md with the table in its place."""
+    before, _, rest = readme.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}{text}{END}{after}"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs parts, and writes the file and the table."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.support.verified", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}, or all")
+    parts = parser.parse_args(argv).parts
+    if unknown := set(parts) - {*PARTS, "all"}:
+        parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}, and all")
+    verified = read()
+    for part in PARTS if "all" in parts else parts:
+        counted = record(part)
+        verified = {**read(), part: counted}  # another part may have been recorded meanwhile
+        FILE.write_text(json.dumps(verified, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+        print(f"{part}: {verified[part]}", flush=True)
+    if verified.keys() == DESCRIBES.keys():
+        text = table(verified, Result.read())
+        README.write_text(in_readme(README.read_text(encoding="utf-8"), text), encoding="utf-8")
+    for part in stale(verified):
+        print(f"{part}: the code it describes is another since: tox run -e verified -- {part}")
+    return 1 if stale(verified) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
