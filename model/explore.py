@@ -246,11 +246,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.add_argument(f"--{name}", type=int, metavar="N", help=f"instead of the scope's {name}")
     options = vars(parser.parse_args(argv))
     scope = SCOPES[options.pop("scope")]
-    scope = replace(scope, **{name: value for name, value in options.items() if value is not None})
+    try:
+        scope = replace(scope, **{name: value for name, value in options.items() if value is not None})
+    except ValueError as error:
+        parser.error(str(error))
     print(f"scope: {scope}")
     exploration, began = Exploration(scope), time.monotonic()
     try:
-        exploration.run(_progress if sys.stderr.isatty() else None)
+        exploration.run(progress if sys.stderr.isatty() else None)
     except Violation as violation:
         print(f"VIOLATION after {exploration.transitions:,} transitions\n{violation}")
         return 1
@@ -262,7 +265,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _progress(states: int, depth: int) -> None:
+def progress(states: int, depth: int) -> None:
+    """Shows how far an exploration is, on a terminal."""
     print(f"\r{states:,} states, depth {depth} ", end="", file=sys.stderr, flush=True)
 
 

@@ -4,6 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+BOUNDS = {
+    "groups": (1, 26),  # a to z
+    "tiers": (1, 5),
+    "messages": (1, 99),
+    "workers": (1, 9),
+    "visibility_ms": (1, 99),
+    "delay_ms": (0, 99),
+    "candidates": (1, 99),
+    "arrival": (0, 1),
+    "skew_ms": (0, 99),
+    "foreign": (0, 99),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:
@@ -19,6 +32,11 @@ class Scope:
     arrival: int = 0  # 1: a new group may start at the server's clock as well as at 0
     skew_ms: int = 0  # not 0: every call may also carry a clock that is so far ahead, or behind
     foreign: int = 0  # foreign writes in all
+
+    def __post_init__(self) -> None:
+        for name, (least, most) in BOUNDS.items():
+            if not least <= (value := getattr(self, name)) <= most:
+                raise ValueError(f"{name} is {value}: it must be from {least} to {most}")
 
     def __str__(self) -> str:
         return ", ".join(f"{bound.name}={getattr(self, bound.name)}" for bound in fields(self))

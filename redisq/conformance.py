@@ -10,11 +10,13 @@ import os
 import signal
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import current_thread, main_thread
 from types import SimpleNamespace
 
 PACKAGE = Path(__file__).parent
@@ -77,11 +79,24 @@ def _run(root: Path, args: Sequence[str]) -> int:
     for variable in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS"):
         os.environ.pop(variable, None)
     where = [f"--config-file={root / 'pyproject.toml'}", f"--rootdir={root}", "--noconftest", "-p", "tests.conftest"]
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: what was found so far is still reported
     # A warning of a newer client or server package is no difference from the model.
     how = ["--quiet", "--no-header", "--tb=short", "-rN", "--disable-warnings", "-W", "default"]
-    code = pytest.main([*where, *how, *args, str(root / "tests" / "conformance")])
+    with _terminable():
+        code = pytest.main([*where, *how, *args, str(root / "tests" / "conformance")])
     return {pytest.ExitCode.OK: CONFORMS, pytest.ExitCode.USAGE_ERROR: USAGE}.get(pytest.ExitCode(code), DOES_NOT)
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM as Ctrl-C: what was found so far is still reported. Only the main thread may decide so."""
+    if current_thread() is not main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _parser() -> ArgumentParser:

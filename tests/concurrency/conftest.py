@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from tests.faults.conftest import labels
+from tests.faults.conftest import once_per_server
 from tests.support.clock import VirtualClock
-from tests.support.options import SESSION
 from tests.support.running import BaseServer
 from tests.support.session import Session
 
@@ -23,13 +22,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Once per server; a visible skip where there is none."""
-    if "server" in metafunc.fixturenames:
-        found = labels(metafunc.config.stash[SESSION].choice)
-        none = pytest.param(0, marks=pytest.mark.skip("no real server was found or chosen"))
-        metafunc.parametrize(
-            "server", range(len(found)) if found else [none], ids=found or ["no-server"], indirect=True
-        )
+    """Once per server, and per history with its seed."""
+    once_per_server(metafunc)
     if "seed" in metafunc.fixturenames:
         option = metafunc.config.getoption
         metafunc.parametrize("seed", [f"{option('--seed')}.{number}" for number in range(option("--histories"))])

@@ -126,7 +126,7 @@ class Run:
         lanes = [self._lane(name, cuts) for name in (names if kind == "async" else names[:1])]
         if doomed:
             at = self.dice.randrange(20, max(21, self.scenario.settings.operations // 2))
-            lanes[0].plan = {**lanes[0].plan, at: "kill"}
+            lanes[0].faults = {**lanes[0].faults, at: "kill"}
         client_clock = kind == "sync" and number % 2 == 1
         config = {
             "kind": kind,
@@ -154,13 +154,13 @@ class Run:
             operations = self.scenario.settings.operations
             for at in self.dice.sample(range(2, operations), min(CUTS_PER_LANE, operations - 2)):
                 plan[at] = self.dice.choice(cuts)
-        lane = Lane(name, ("127.0.0.1", self.server.port), plan)
+        lane = Lane(name, self.server.url, plan)
         self.lanes.append(lane)
         return lane
 
     def _drain(self) -> None:
         """Waits until every lease and park has ended, then claims and acks until there is nothing more."""
-        lane = Lane("drain", ("127.0.0.1", self.server.port), {})
+        lane = Lane("drain", self.server.url, {})
         self.lanes.append(lane)
         time.sleep(LONGEST_MS / 1000)
         with connected(lane.url) as client, closing(Log(self.folder / "drain.log")) as log:

@@ -58,7 +58,7 @@ def test_the_same_seed_injects_the_same(tmp_path: Path) -> None:
     for _ in range(2):
         run = Run(_NoServer(), scenario, tmp_path)  # type: ignore[arg-type]
         lanes = [run._lane(f"lane-{number}", FAULTS) for number in range(4)]
-        planned.append([lane.plan for lane in lanes])
+        planned.append([lane.faults for lane in lanes])
         for lane in lanes:
             lane.close()
     assert planned[0] == planned[1]
@@ -66,7 +66,7 @@ def test_the_same_seed_injects_the_same(tmp_path: Path) -> None:
 
 
 class _NoServer:
-    port = 0
+    url = "redis://127.0.0.1:0/0"
 
 
 def test_worker_that_fails_is_named(tmp_path: Path) -> None:

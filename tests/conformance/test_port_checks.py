@@ -43,5 +43,7 @@ def try_check(run: Session, case: Check, witness: Asking) -> Outcome:
     except NotAsked as error:
         return record(run, case, name, why=str(error))
     except PortError as error:
+        if finding:
+            return record(run, case, name, why=f"{why}; {FINDING}{error}")
         return record(run, case, name, Failure(error.kind, report=str(error)))
     return record(run, case, name, why=why or "")

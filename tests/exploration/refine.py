@@ -21,6 +21,7 @@ from typing import Any
 
 import redis
 
+from model.explore import progress
 from model.notation import difference, write, write_reply
 from model.operation import Ok, Operation, Reply
 from model.scope import SCOPES
@@ -103,16 +104,11 @@ class Executor:
 
     def step(self, state: State, operation: Operation) -> tuple[State, Reply]:
         """One operation on the keys of a state, as ``model.run.step``."""
+        one, prefix = Transition(state, operation, Ok(None), state), operation.prefix
+        answers = self._batch({prefix: one}, state.now_ms, state.now_ms)
         with self._running():
-            self.client.flushdb()
-        self.host.clock.set_ms(state.now_ms - EARLIER_MS, touch=())
-        self._all(list(loading(operation.prefix, state)))
-        self.host.clock.set_ms(state.now_ms)
-        one = Transition(state, operation, Ok(None), state)
-        answers = self._all(list(self._calls(operation.prefix, one)))
-        with self._running():
-            after = read_keyspace(self.client, [operation.prefix], state.now_ms)[operation.prefix]
-        return after, self._reply(one, answers[0])
+            after = read_keyspace(self.client, [prefix], state.now_ms)[prefix]
+        return after, self._reply(one, answers[prefix])
 
     def _calls(self, prefix: bytes, transition: Transition) -> Iterator[tuple[object, ...]]:
         operation = transition.under(prefix)
@@ -197,8 +193,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error("no server was found on PATH or in a wheel: --redis-server names one")
     began = time.monotonic()
     scope = SCOPES[options.scope]
-    transitions = collect(scope)
-    print(f"scope: {scope}")
+    print(f"scope: {scope}", flush=True)
+    transitions = collect(scope, progress if sys.stderr.isatty() else None)
     print(
         f"{transitions.exploration.states:,} states, {transitions.exploration.transitions:,} transitions; {transitions}"
     )

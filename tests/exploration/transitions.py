@@ -41,14 +41,14 @@ class Transitions:
 
 def collect(scope: Scope, progress: Callable[[int, int], None] | None = None, *, whole: bool = True) -> Transitions:
     """Explores the scope and keeps its transitions. Raises Violation; not ``whole``: not for what it did not see."""
-    found: dict[tuple[Key, Operation | bytes, tuple[bytes, ...]], Transition] = {}
+    found: dict[tuple[Key, str, tuple[object, ...]], Transition] = {}
     count = 0
 
     def visit(before: State, operation: Operation, after: State, reply: Reply) -> None:
         nonlocal count
         count += 1
-        argv = operation.to_argv() if operation.is_script else tuple(map(repr_of, operation.args.items()))
-        name = (key_of(before), operation.op.encode(), argv)
+        asked = operation.to_argv() if operation.is_script else tuple(operation.args.items())
+        name = (key_of(before), operation.op, asked)
         if name not in found:
             found[name] = Transition(before, operation, reply, after)
 
@@ -59,8 +59,3 @@ def collect(scope: Scope, progress: Callable[[int, int], None] | None = None, *,
         if whole or violation.trace:
             raise
     return Transitions(exploration, list(found.values()), count)
-
-
-def repr_of(value: object) -> bytes:
-    """A value as bytes, to tell one from another."""
-    return repr(value).encode()

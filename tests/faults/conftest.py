@@ -32,14 +32,17 @@ def labels(choice: Choice) -> list[str]:
     return given or list(discovered())
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Once per server; a visible skip where there is none."""
+def once_per_server(metafunc: pytest.Metafunc) -> None:
+    """A test that takes a server runs once on each; a visible skip where there is none."""
     if "server" in metafunc.fixturenames:
         found = labels(metafunc.config.stash[SESSION].choice)
         none = pytest.param(0, marks=pytest.mark.skip("no real server was found or chosen"))
         metafunc.parametrize(
             "server", range(len(found)) if found else [none], ids=found or ["no-server"], indirect=True
         )
+
+
+pytest_generate_tests = once_per_server
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from tests.faults.test_reports_topology import another
 from tests.support.running import BaseServer
 
 LAST_MS = 2**48  # in August 10889
+CRASHING = ("7.4.1", "8.0.2")  # those seen to; Redis has fields that expire, at instants of 48 bits, since 7.4
 
 
 def works(client: Any) -> bool:
@@ -27,13 +28,13 @@ def works(client: Any) -> bool:
 
 
 def test_a_clock_beyond_48_bits(server: BaseServer) -> None:
-    """TIME-6: a message goes through to the end of fifteen digits; Redis 8.0.2 ends at HGET, 48 bits after 1970."""
+    """TIME-6: a message goes through to the end of fifteen digits; Redis 7.4 and 8.0 end at HGET, 48 bits after 1970."""
     with another(server) as far:
         if not far.clock.exact:
             pytest.skip(f"{far.name}: its clock cannot be set: {far.clock.reason}")
         for now_ms in (LAST_MS, LAST_MS + 1, 10**15 - 30_001):
             far.clock.set_ms(now_ms)
-            crashes = far.version == "8.0.2" and now_ms > LAST_MS
+            crashes = far.version in CRASHING and now_ms > LAST_MS
             assert works(far.client(retry=None)) is not crashes, now_ms
             if crashes:
                 assert "BUG REPORT" in far.log_tail(1000)

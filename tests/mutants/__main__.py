@@ -20,6 +20,7 @@ from tests.mutants.generate import Mutant, mutants
 from tests.mutants.hunt import hunt
 from tests.mutants.kill import compiles
 from tests.mutants.result import FILE, Result, digests
+from tests.support.cases import CASES
 from tests.support.designs import NAMES, package_scripts
 from tests.support.servers import discover
 
@@ -61,8 +62,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     killed = sum(map(bool, by.values()))
     told = f"{killed} of {len(due)} mutants killed, {len(due) - killed - len(lives)} equivalent, {len(lives)} live"
     print(f"{told}; {time.monotonic() - began:.0f} s")
+    result = Result(digests(package_scripts()), by, evidence)
     if options.record:
-        Result(digests(package_scripts()), by, evidence).write()
+        result.write()
+    if not options.scripts:
+        spare = (Result.read() if options.gate else result).spare(case.id for case in CASES)
+        print(f"{len(spare)} of {len(CASES)} cases are needed by no mutant: {', '.join(spare)}")
     return 0 if not lives and not wrong else 1
 
 

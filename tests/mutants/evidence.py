@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from model.operation import Operation, Reply, Value
+from model.operation import Operation, Reply
 from model.run import step
 from model.scope import SCOPES
 from model.state import Lock, State
 from tests.exploration.transitions import Transition, collect
 from tests.support.campaign import campaign
+from tests.support.shifted import moved
 from tests.support.trial import Tally
 from tests.support.witness import Model
 
@@ -55,9 +56,10 @@ def _called(calls: Iterable[tuple[State, Operation]]) -> Iterator[Transition]:
         by_ms = INSTANT_MS - state.now_ms
         if operation.argv is None and min(_instants(state, operation), default=-by_ms + 1) + by_ms > 0:
             before = _moved(state.expired(), by_ms)
-            moved = Operation(operation.op, INSTANT_MS, _args(operation.args, by_ms))
-            after, reply = step(before, moved)
-            yield Transition(before, moved, reply, after)
+            args = {name: value for name, value in moved(operation.args, by_ms).items() if name != "prefix"}
+            called = Operation(operation.op, INSTANT_MS, args)
+            after, reply = step(before, called)
+            yield Transition(before, called, reply, after)
 
 
 def _instants(state: State, operation: Operation) -> list[int]:
@@ -71,11 +73,3 @@ def _moved(state: State, by_ms: int) -> State:
     locks = {g: Lock(lock.value, lock.deadline_ms and lock.deadline_ms + by_ms) for g, lock in state.locks.items()}
     ready = tuple({group: score and score + by_ms for group, score in tier.items()} for tier in state.ready)
     return replace(state, now_ms=INSTANT_MS, locks=locks, ready=ready)
-
-
-def _args(args: Mapping[str, Value], by_ms: int) -> dict[str, Value]:
-    return {
-        name: value + by_ms if name in ("now_ms", "score_ms") and isinstance(value, int) and value else value
-        for name, value in args.items()
-        if name != "prefix"
-    }

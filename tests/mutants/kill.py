@@ -1,4 +1,4 @@
-"""The ways to kill a mutant, cheapest first: the cases of the spec, the machine, a full server, users, the lint."""
+"""The ways to kill a mutant: the cases, explored transitions, the lint, what it costs, the machine, a real server."""
 
 from __future__ import annotations
 
@@ -114,10 +114,9 @@ end)(redis)
 class Hunter:
     """Kills mutants, one after the other, on fakeredis and on one real server."""
 
-    def __init__(self, server: BaseServer, operations: int = OPERATIONS) -> None:
+    def __init__(self, server: BaseServer) -> None:
         self.fake = FakeHost()
         self.server = server
-        self.operations = operations
         self.costs: dict[str, int] = {}  # of the scripts as they are
         self.cases = [*CASES, *OF_SCRIPTS]
         self.transitions = [one for scope in SCOPES_OF_ALL for one in collect(scope, whole=False).found]
@@ -182,7 +181,7 @@ class Hunter:
 
     def _by_machine(self, mutant: Mutant, folder: Path) -> str:
         witness = Scripts(self.fake, LuaFiles(folder))
-        found = campaign([witness], self.operations, Tally(), shorten=False)
+        found = campaign([witness], OPERATIONS, Tally(), shorten=False)
         return f"machine: {found.rules[0].split(':')[0]}" if found is not None else ""
 
     def _by_lint(self, mutant: Mutant, folder: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,6 +37,11 @@ class Result:
         """A mutant a line, so that a change is read as one."""
         content = {"scripts": self.scripts, "killed_by": self.killed_by, "agreed": self.agreed}
         path.write_text(json.dumps(content, indent=0, sort_keys=True) + "\n", encoding="utf-8")
+
+    def spare(self, cases: Iterable[str]) -> list[str]:
+        """The cases that no mutant needs: each that a case killed, another one than these killed."""
+        needed = {killer.partition(": ")[2] for killer in self.killed_by.values() if killer.startswith("case: ")}
+        return [case for case in cases if case not in needed]
 
     def unchanged(self, sources: Mapping[str, str]) -> set[str]:
         """The scripts that are what they were."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
+from model.operation import Operation
 from tests.mutants.__main__ import all_mutants
 from tests.mutants.generate import Mutant
 from tests.mutants.kill import scripts_of, watched
@@ -46,3 +48,9 @@ def killed(case: Case) -> Mutant | None:
 def test_a_case_is_needed(case: Case) -> None:
     """A case kills a mutant, or is listed with the reason why it stays."""
     assert (killed(case) is None) == (case.id in KEPT)
+
+
+def test_a_case_that_kills_nothing_is_seen() -> None:
+    """A trace that calls no script kills no mutant."""
+    idle = replace(CASES[0], steps=((Operation("wait", 1_000), None),))
+    assert killed(idle) is None

@@ -43,6 +43,11 @@ def test_a_bad_record(record: Result, equivalents: Equivalents, says: str) -> No
     assert sentence.startswith(says)
 
 
+def test_the_cases_that_no_mutant_needs() -> None:
+    """Those that the record does not name: what they would kill another case has killed."""
+    assert GOOD.spare(["ACK-1a", "ACK-1b"]) == ["ACK-1b"]
+
+
 def test_what_is_hunted_again() -> None:
     """Every mutant of a script that changed, and as many of the others as the sample has."""
     draw = random.Random(1)

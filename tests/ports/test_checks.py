@@ -40,6 +40,10 @@ CONTROLS = [
     ),
     ("FAIL-9a", "KeepsShas", "is answered NOSCRIPT; the caller is told", "check"),
     ("FAIL-9a", "TriesTwice", "it leaves what no number of calls of its script would", "check"),
+    *(
+        (check, "LeavesTheServer", "publish sent no command to the server at the URL that open named", "check")
+        for check in ("FAIL-9a", "FAIL-10a", "FAIL-10b", "FAIL-10c")
+    ),
     ("FAIL-10a", "Hopes", "is lost with its connection; it answers 1, and nothing was done", "check"),
     ("FAIL-10a", "OneConnection", "the next calls on the same client fail", "check"),
     ("FAIL-10b", "PublishInSteps", "it leaves what no number of calls of its script would", "check"),

@@ -141,7 +141,7 @@ def _names_any(name: str, items: list[pytest.Item]) -> bool:
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Writes the reports. The exit code is 0 only after a good verdict: never if nothing was compared, say."""
     run = session.config.stash[SESSION]
-    run.ended = run.ended or str(session.shouldstop or ENDINGS.get(exitstatus, ""))
+    run.ended = run.ended or str(session.shouldstop or session.shouldfail or ENDINGS.get(exitstatus, ""))
     run.unwritten = write_reports(run, session.testsfailed, session.config.stash[REPORTS])
     if exitstatus == pytest.ExitCode.OK and run.used and not verdict(run, session.testsfailed)[1]:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

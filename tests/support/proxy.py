@@ -17,7 +17,7 @@ from typing import Self, TypeAlias
 from urllib.parse import urlsplit
 
 CHUNK = 1 << 16
-SETUP = frozenset({b"HELLO", b"AUTH", b"SELECT", b"CLIENT", b"PING", b"INFO", b"COMMAND", b"QUIT"})
+SETUP = frozenset({b"HELLO", b"AUTH", b"SELECT", b"CLIENT", b"PING", b"INFO", b"COMMAND", b"QUIT", b"READONLY"})
 """What a client sends for its connection's sake."""
 
 
@@ -86,13 +86,17 @@ class Proxy:
         self._target = parts.hostname or "localhost", parts.port or 6379
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._sockets: list[socket.socket] = [self._listener]
+        self.addresses: list[str] = []
+        """Of its connections, as the server sees them."""
         self._lock = threading.Lock()
         self._plan: tuple[int, Happening] | None = None
         self._counts: Callable[[bytes], bool] = lambda name: True
+        self.came = 0
+        """How many commands came since `before` or `plan`."""
         self.commands = 0
-        """How many commands came through since `before` or `plan`."""
+        """How many of them count."""
         self.names: list[bytes] = []
-        """Their names."""
+        """The names of those."""
         self.failed: BaseException | None = None
         """What an action raised."""
         self.url = f"redis://127.0.0.1:{self._listener.getsockname()[1]}{parts.path}"
@@ -110,7 +114,8 @@ class Proxy:
     def plan(self, k: int, happening: Happening, counts: Callable[[bytes], bool] = lambda name: True) -> None:
         """Plans what happens to the k-th command from now, counted from 1, of those whose name `counts`."""
         with self._lock:
-            self.commands, self.names, self._plan, self._counts = 0, [], (k, happening), counts
+            self.came, self.commands, self.names = 0, 0, []
+            self._plan, self._counts = (k, happening), counts
 
     def forget(self) -> bool:
         """Drops what was planned and did not happen; whether there was such a thing."""
@@ -126,6 +131,7 @@ class Proxy:
                 for each in (client, server):
                     each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._sockets += [client, server]
+                self.addresses.append("{}:{}".format(*server.getsockname()))
                 link = Link(client, server)
                 threading.Thread(target=self._requests, args=(link,), daemon=True).start()
                 threading.Thread(target=self._replies, args=(link,), daemon=True).start()
@@ -155,19 +161,31 @@ class Proxy:
 
     def _goes_on(self, link: Link, name: bytes) -> bool:
         with self._lock:
+            self.came += 1
             if not self._counts(name):
                 return True
             self.commands += 1
             self.names.append(name)
-            if self._plan is None or self._plan[0] != self.commands:
-                return True
-            _, happening = self._plan
-            self._plan = None
+            happening = self._planned()
             try:
-                return happening(link)
+                return happening is None or happening(link)
             except BaseException as error:  # told to whoever planned it, in the thread that judges
                 self.failed = error
                 return True
+
+    def _planned(self) -> Happening | None:
+        """What happens to the command that was just counted."""
+        if self._plan is None or self._plan[0] != self.commands:
+            return None
+        happening, self._plan = self._plan[1], None
+        return happening
+
+    def close(self) -> None:
+        """Ends it and its connections."""
+        for each in self._sockets:
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
 
     def __enter__(self) -> Self:
         return self
@@ -175,10 +193,7 @@ class Proxy:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for each in self._sockets:
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
+        self.close()
 
 
 def command_size(buffer: bytes) -> int:

@@ -84,17 +84,10 @@ class ShiftedTrial(Trial):
 
     def _at(self, operation: Operation, instant_ms: int) -> Operation:
         """The operation at an instant of the server, its own instants moved likewise."""
-        return replace(operation, time_ms=instant_ms, args=self._moved(operation.args, self.delta_ms))
+        return replace(operation, time_ms=instant_ms, args=moved(operation.args, self.delta_ms))
 
     def _as_stored(self, operation: Operation) -> Operation:
-        return replace(operation, args=self._moved(operation.args, self.delta_ms - self.clock.offset_ms))
-
-    @staticmethod
-    def _moved(args: Mapping[str, Value], by_ms: int) -> dict[str, Value]:
-        return {
-            name: value + by_ms if name in ("now_ms", "score_ms") and isinstance(value, int) and value else value
-            for name, value in args.items()
-        }
+        return replace(operation, args=moved(operation.args, self.delta_ms - self.clock.offset_ms))
 
     def _near(self, world: World, states: Mapping[bytes, State], width_ms: int) -> bool:
         return not any(self._rows(world, states, width_ms).values())
@@ -119,6 +112,14 @@ class ShiftedTrial(Trial):
         rule = f"MODEL: reply and keys are the model's, within the {width_ms} ms that the clock cannot tell apart"
         found = Failure(kind_of(got, agrees=self.witness.agrees(operation, expected, got)), rules=(rule,))
         self._diverge(self.witness.name, expected, got, rows, found)
+
+
+def moved(args: Mapping[str, Value], by_ms: int) -> dict[str, Value]:
+    """Arguments with the instants that the caller gave moved; 0 is none."""
+    return {
+        name: value + by_ms if name in ("now_ms", "score_ms") and isinstance(value, int) and value else value
+        for name, value in args.items()
+    }
 
 
 def _snapped(expected: State, got: State, width_ms: int) -> State:

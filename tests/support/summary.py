@@ -130,7 +130,8 @@ def _stats(run: Session) -> Iterator[str]:
 def verdict(run: Session, failed: int) -> tuple[str, bool]:
     """The last line, and whether it is a good one."""
     if run.ended:
-        return f"ENDED: {run.ended}", False
+        found = f"DOES NOT CONFORM: {failed} failed until then; " if failed else ""
+        return f"{found}ENDED: {run.ended}", False
     if run.unwritten:
         return f"INCOMPLETE: not written: {'; '.join(run.unwritten)}", False
     if run.missing:

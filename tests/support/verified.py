@@ -24,7 +24,7 @@ from model.explore import Exploration
 from model.scope import SCOPES
 from tests.exploration.refine import run as execute
 from tests.exploration.transitions import collect
-from tests.mutants.result import Result
+from tests.mutants.result import Result, digests
 from tests.support.cases import CASES, CHECKS, CLAUSES
 from tests.support.servers import discover
 
@@ -33,7 +33,7 @@ FILE = ROOT / "spec" / "verified.json"
 README = ROOT / "README.md"
 BEGIN, END = "<!-- verified: tox run -e verified -->\n", "<!-- /verified -->\n"
 
-SCRIPTS, MODEL, PAGES = "redisq/lua/*.lua", "model/*.py", "spec/*.md"
+SCRIPTS, MODEL = "redisq/lua/*.lua", "model/*.py"
 DESCRIBES: Mapping[str, tuple[str, ...]] = {
     "explore": (MODEL,),
     "large": (MODEL,),
@@ -102,9 +102,12 @@ def read() -> dict[str, Any]:
     return recorded
 
 
-def stale(verified: Mapping[str, Any], root: Path = ROOT) -> list[str]:
-    """The parts that describe other code than there is, or that were never run."""
-    return [part for part in DESCRIBES if verified.get(part, {}).get("digest") != digest(part, root)]
+def stale(verified: Mapping[str, Any], result: Result, root: Path = ROOT) -> list[str]:
+    """The commands that count anew what describes other code than there is, or was never counted."""
+    parts = [part for part in DESCRIBES if verified.get(part, {}).get("digest") != digest(part, root)]
+    sources = {path.name: path.read_text(encoding="utf-8") for path in root.glob(SCRIPTS)}
+    mutants = [] if result.scripts == digests(sources) else ["tox run -e mutants -- --record"]
+    return [*(f"tox run -e verified -- {part}" for part in parts), *mutants]
 
 
 def rows(verified: Mapping[str, Any], result: Result) -> Iterator[tuple[str, str, str]]:
@@ -140,9 +143,13 @@ def table(verified: Mapping[str, Any], result: Result) -> str:
     """The table of README.md."""
     lines = ["| verified | how much | see for yourself |", "| --- | --- | --- |"]
     lines += [f"| {' | '.join(row)} |" for row in rows(verified, result)]
-    newest = max((part for part in verified.values()), key=lambda part: str(part["date"]))
-    versions = ", ".join(f"{name} {number}" for name, number in newest["versions"].items())
-    return "\n".join([*lines, "", f"The last full run: {newest['date']}, {versions}.", ""])
+    runs = sorted(
+        {
+            f"{run['date']} ({', '.join(' '.join(item) for item in run['versions'].items())})"
+            for run in verified.values()
+        }
+    )
+    return "\n".join([*lines, "", f"Counted on {'; '.join(runs)}.", ""])
 
 
 def in_readme(readme: str, text: str) -> str:
@@ -170,9 +177,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if verified.keys() == DESCRIBES.keys():
         text = table(verified, Result.read())
         README.write_text(in_readme(README.read_text(encoding="utf-8"), text), encoding="utf-8")
-    for part in stale(verified):
-        print(f"{part}: the code it describes is another since: tox run -e verified -- {part}")
-    return 1 if stale(verified) else 0
+    old = stale(verified, Result.read())
+    for command in old:
+        print(f"the code is another since: {command}")
+    return 1 if old else 0
 
 
 if __name__ == "__main__":

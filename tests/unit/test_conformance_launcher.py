@@ -8,7 +8,8 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ Runs = Callable[..., list[list[str]]]
 
 
 @pytest.fixture(autouse=True)
-def process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def process(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the launcher changes in its process is put back."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "dont_write_bytecode", sys.dont_write_bytecode)
@@ -35,9 +36,6 @@ def process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         "PYTEST_PLUGINS",
     ):
         monkeypatch.setenv(variable, "as it was")
-    handler = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, handler)
 
 
 @pytest.fixture
@@ -231,3 +229,20 @@ def test_a_required_server_counts_where_no_operation_is_compared() -> None:
     run = subprocess.run(line, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     assert run.returncode == 1, run.stdout + run.stderr
     assert "INCOMPLETE: required and not found: redis-0.1" in run.stdout
+
+
+def test_a_termination_ends_the_run_as_an_interrupt(runs: Runs) -> None:
+    """While the suite runs, and not after it: what was there before is put back."""
+    handlers: list[Any] = []
+    before = signal.getsignal(signal.SIGTERM)
+    runs(0, lambda args: handlers.append(signal.getsignal(signal.SIGTERM)))
+    assert main([]) == 0
+    assert handlers == [signal.default_int_handler]
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_in_a_thread_signals_are_left_alone(runs: Runs) -> None:
+    """A caller that runs the suite in a thread of its own keeps its signals, and gets the exit code."""
+    runs(0)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(main, []).result() == 0

@@ -196,3 +196,19 @@ def test_the_command_fails(capsys: pytest.CaptureFixture[str], monkeypatch: pyte
         runpy.run_path(explore.__file__, run_name="__main__")
     assert ended.value.code == 1
     assert "VIOLATION after" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--tiers", "6"], "tiers is 6: it must be from 1 to 5"),
+        (["--candidates", "0"], "candidates is 0: it must be from 1 to 99"),
+        (["--messages", "-1"], "messages is -1: it must be from 1 to 99"),
+    ],
+)
+def test_a_scope_that_is_none(capsys: pytest.CaptureFixture[str], words: list[str], says: str) -> None:
+    """A bound that the queue cannot have is an error of the command line, told before anything is explored."""
+    with pytest.raises(SystemExit) as ended:
+        explore.main(words)
+    assert ended.value.code == 2
+    assert says in capsys.readouterr().err

@@ -1,7 +1,7 @@
 """FAIL-9a, FAIL-10a to FAIL-10c: a call that fails on its way. Nothing is done by half, and no answer is made up.
 
-Each operation is done once undisturbed, to see its commands; then again for each command and each thing that can
-happen to it. What it may have left is what the model says of no, one or more calls of its script; what it may answer is
+Each operation is done again and again, and to its first, second … command something happens, until it has no such
+command. What it may have left is what the model says of no, one or more calls of its script; what it may answer is
 what the last of those answered, or an error.
 """
 
@@ -90,9 +90,11 @@ def _releasing() -> Iterator[Callable[[], Happening]]:
         timers[-1].start()
         return delayed(until)
 
-    yield late
-    for timer in timers:
-        timer.join()
+    try:
+        yield late
+    finally:
+        for timer in timers:
+            timer.join()
 
 
 def _try_everywhere(rig: Rig, trouble: Trouble, happening: Callable[[], Happening]) -> None:
@@ -122,6 +124,7 @@ def _try(
     rig.prepared = rig.state()
     proxy.plan(k, happening(), trouble.counts)
     reply = rig.by_port(op, **args)
+    rig.expect(proxy.came > 0, f"{op} sent no command to the server at the URL that open named")
     if proxy.forget():
         return False
     where = f"{op}: its command {k}, {proxy.names[k - 1].decode('latin-1')}, {trouble.what}"
@@ -174,6 +177,6 @@ def _masked(state: State) -> State:
     """With the name of no token: of a claim whose reply was lost nobody knows it."""
     locks = {
         group: replace(lock, value=lock.value if lock.value == PARKED else b"a token")
-        for group, lock in state.locks.items()
+        for group, lock in state.expired().locks.items()
     }
-    return replace(state.expired(), locks=locks)
+    return replace(state, locks=locks)
