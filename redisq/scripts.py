@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hashlib import sha1
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Any, Generic, NamedTuple, SupportsIndex, TypeVar
+from typing import Any, Generic, NamedTuple, Self, SupportsIndex, TypeVar
 
 from redisq import arguments
 from redisq.errors import RedisqError, invalid
@@ -34,13 +34,16 @@ class Script:
     sha: str
     """The SHA-1 of the source in lower-case hexadecimal, under which a server caches it."""
 
+    @classmethod
+    def read(cls, folder: Traversable, name: str) -> Self:
+        """The script of that name in a folder. Raises `FileNotFoundError`."""
+        source = (folder / f"{name}.lua").read_bytes()
+        return cls(name, source, sha1(source, usedforsecurity=False).hexdigest())
+
 
 def load(folder: Traversable) -> dict[str, Script]:
     """The five scripts of a folder by name. Raises `FileNotFoundError` if one is missing."""
-    sources = {name: (folder / f"{name}.lua").read_bytes() for name in NAMES}
-    return {
-        name: Script(name, source, sha1(source, usedforsecurity=False).hexdigest()) for name, source in sources.items()
-    }
+    return {name: Script.read(folder, name) for name in NAMES}
 
 
 SCRIPTS = load(files("redisq") / "lua")

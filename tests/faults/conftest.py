@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.faults.judge import Judge, prepare
+from tests.faults.topology import replica_of
 from tests.support.options import SESSION
 from tests.support.running import BaseServer
 from tests.support.servers import discover
@@ -52,6 +53,13 @@ def server(request: pytest.FixtureRequest, run: Session) -> Iterator[BaseServer]
     prepare(host)
     yield host
     host.flush()
+
+
+@pytest.fixture
+def replica(server: BaseServer) -> Iterator[BaseServer]:
+    """A replica of the server that is in step with it."""
+    with replica_of(server) as follower:
+        yield follower
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from redisq import Lease, RedisTransport
-from tests.faults.test_reports_topology import another
+from tests.faults.topology import another
 from tests.support.running import BaseServer
 
 LAST_MS = 2**48  # in August 10889
@@ -28,7 +28,7 @@ def works(client: Any) -> bool:
 
 
 def test_a_clock_beyond_48_bits(server: BaseServer) -> None:
-    """TIME-6: a message goes through to the end of fifteen digits; Redis 7.4 and 8.0 end at HGET, 48 bits after 1970."""
+    """TIME-6: a message goes through to the end of fifteen digits; Redis 7.4 and 8.0 crash 48 bits after 1970."""
     with another(server) as far:
         if not far.clock.exact:
             pytest.skip(f"{far.name}: its clock cannot be set: {far.clock.reason}")

@@ -9,7 +9,7 @@ PREFIX, HOLE = "<prefix>", "*"
 
 GLOBALS = {"redis", "ARGV", "string", "math"}
 FUNCTIONS = {"type", "tonumber", "tostring", "ipairs"}
-LIBRARY = {("string", "find"), ("string", "format"), ("string", "sub"), ("math", "min")}
+LIBRARY = {("string", "find"), ("string", "format"), ("string", "sub"), ("math", "min"), ("math", "max")}
 REDIS = {("redis", "call"), ("redis", "pcall"), ("redis", "error_reply")}
 KEY_SPACE = {
     "lock": (rf"{PREFIX}:lock:\*", "prefix .. ':lock:' .. group"),

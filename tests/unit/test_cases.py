@@ -88,7 +88,7 @@ def test_every_script_has_its_page() -> None:
 
 
 def test_no_trace_sets_a_clock_that_crashes_a_server() -> None:
-    """Redis 7.4.1 and 8.0.2 end beyond 48 bits of its own clock: instants so far away come from callers, in `now_ms`."""
+    """Redis 7.4.1 and 8.0.2 crash beyond 48 bits of their clock: such instants come from callers, in `now_ms`."""
     assert max(operation.time_ms for case in CASES for operation in case.operations) <= 2**48
     far = [value for case in CASES for operation in case.operations for value in operation.args.values()]
     assert max(value for value in far if isinstance(value, int)) >= 10**15 - 2
