@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from redisq.errors import RedisqError
 from redisq.keys import Keys, encode
 from redisq.ops.finding import Finding, Severity
 from redisq.scripts import NAMES, SCRIPTS
@@ -109,8 +108,6 @@ def _run(client: Any, source: bytes, *argv: bytes, by_sha: bool = False) -> Any:
     command = ("EVALSHA", "0" * 40) if by_sha else ("EVAL", source)
     try:
         return client.execute_command(*command, 0, *argv, NEVER_DECODE=True)
-    except RedisqError:
-        raise
     except Exception as error:  # whatever the client raises for a refusal
         return error
 

@@ -34,7 +34,7 @@ README = ROOT / "README.md"
 BEGIN, END = "<!-- verified: tox run -e verified -->\n", "<!-- /verified -->\n"
 
 SCRIPTS, MODEL = "redisq/lua/*.lua", "model/*.py"
-NOT_OF_THE_QUEUE = {"audit.py"}  # of the model: it looks after a queue, and no part runs it
+NOT_OF_THE_QUEUE = {"audit.py", "cli.py"}  # they look after a queue, and no part runs them
 DESCRIBES: Mapping[str, tuple[str, ...]] = {
     "explore": (MODEL,),
     "large": (MODEL,),
