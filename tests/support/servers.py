@@ -120,7 +120,7 @@ class Server(BaseServer):
         self._library, reason = preload.library()
         file = None if self._library is None else preload.InstantFile(self.folder / "clock", START_MS)
         for _ in range(5):
-            if self._launch(free_port()):
+            if self._launch(free_port(bus="--cluster-enabled" in self.args)):
                 self._use_clock(file, reason)
                 return
         raise ServerError(f"{self.binary}: found no port to listen on\n{self.log_tail()}")
@@ -255,7 +255,12 @@ def source_of(path: Path, origin: str) -> ServerSource | None:
     return ServerSource(path, origin, server_name(product.lower(), version), version)
 
 
-def free_port() -> int:
-    """A loopback port that was free a moment ago."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
+def free_port(*, bus: bool = False) -> int:
+    """A loopback port that was free a moment ago; with `bus`, so was the one 10,000 above it, on which nodes speak."""
+    while True:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = int(free.getsockname()[1])
+        if not bus:
+            return port
+        with contextlib.suppress(OSError, OverflowError), socket.create_server(("127.0.0.1", port + 10_000)):
+            return port

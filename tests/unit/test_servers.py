@@ -112,7 +112,7 @@ def test_taken_port_is_tried_again(source: ServerSource, monkeypatch: pytest.Mon
     with socket.create_server(("127.0.0.1", 0)) as taken:
         free = servers.free_port()
         ports = iter([taken.getsockname()[1], free])
-        monkeypatch.setattr(servers, "free_port", lambda: next(ports))
+        monkeypatch.setattr(servers, "free_port", lambda bus: next(ports))
         with source.start() as server:
             assert server.port == free
 
