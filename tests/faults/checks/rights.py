@@ -124,7 +124,7 @@ def check_e15(rig: Rig) -> None:
             for situation in SITUATIONS:
                 if situation.op != op:
                     continue
-                if _is_refused(rig, users[command], situation, command):
+                if is_refused(rig, users[command], situation, command):
                     refused.add((op, command))
                 else:
                     told = ALWAYS.get((op, command), situation.name) == situation.name
@@ -140,7 +140,7 @@ def commands(rig: Rig, op: str) -> list[str]:
     return sorted({name.decode() for name in COMMAND.findall(rig.caller.lua.source[op])})
 
 
-def _is_refused(rig: Rig, poor: Rig, situation: Situation, command: str) -> bool:
+def is_refused(rig: Rig, poor: Rig, situation: Situation, command: str) -> bool:
     """Tries the call three times, and heals what is left; False if the call does not need the command here."""
     rig.reset()
     situation.prepare(rig)
