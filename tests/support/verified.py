@@ -148,7 +148,7 @@ def table(verified: Mapping[str, Any], result: Result) -> str:
     lines += [f"| {' | '.join(row)} |" for row in rows(verified, result)]
     runs = sorted(
         {
-            f"{run['date']} ({', '.join(' '.join(item) for item in run['versions'].items())})"
+            f"{run['date']} ({', '.join(' '.join(item) for item in sorted(run['versions'].items()))})"
             for run in verified.values()
         }
     )
