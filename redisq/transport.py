@@ -39,8 +39,9 @@ class RedisTransport:
     Raises `InvalidArgument` for each of them, and so does every method for an argument that is not of its form, before
     any I/O. Errors of the client pass through untouched. What was interrupted while it waited for the reply (by an
     error of the connection, a timeout or a cancellation) may have taken effect: a message may be stored, a lease taken
-    that nobody knows of until it ends, a lease settled. A client that then retries by itself, as redis-py does
-    by default, can so publish twice, answer None to a claim that took a lease, and False to an ack that settled.
+    that nobody knows of until it ends, a lease settled. A client that then retries by itself, as redis.Redis() does,
+    can so publish twice, answer None to a claim that took a lease, and False to an ack that settled; the client of
+    `from_url` does not.
     """
 
     def __init__(
@@ -69,12 +70,15 @@ class RedisTransport:
     ) -> Self:
         """A queue with a client of its own: redis.Redis.from_url(url, **client_options).
 
+        That client repeats no call by itself, whatever the version of redis-py, unless `retry` is among the options.
         Close it with `close` or `with`. Raises `ImportError` if redis-py is not installed.
         """
         try:
             library = import_module("redis")
+            retries, backoff = import_module("redis.retry"), import_module("redis.backoff")
         except ImportError as error:
             raise ImportError("from_url needs redis-py: pip install 'redisq-transport[redis]'") from error
+        client_options.setdefault("retry", retries.Retry(backoff.NoBackoff(), 0))
         queue = cls(library.Redis.from_url(url, **client_options), prefix, clock, candidates, new_groups)
         queue._owned = True
         return queue

@@ -56,6 +56,17 @@ def server(request: pytest.FixtureRequest, run: Session) -> Iterator[BaseServer]
 
 
 @pytest.fixture
+def one_server(run: Session) -> Iterator[BaseServer]:
+    """The first of the real servers: what a control shows of a check, it shows on any."""
+    host = next((host for host in run.hosts if host.name != "fakeredis"), None)
+    if host is None:
+        pytest.skip("no real server was found or chosen")
+    prepare(host)
+    yield host
+    host.flush()
+
+
+@pytest.fixture
 def replica(server: BaseServer) -> Iterator[BaseServer]:
     """A replica of the server that is in step with it."""
     with replica_of(server) as follower:

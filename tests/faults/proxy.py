@@ -83,7 +83,11 @@ class Proxy:
 
     def _accept(self) -> None:
         client, _ = self._listener.accept()
-        server = socket.create_connection(self._target)
+        try:
+            server = socket.create_connection(self._target)
+        except OSError:  # it is being restarted
+            client.close()
+            return
         self._peers[client], self._peers[server] = (server, True), (client, False)
         for each in (client, server):
             each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -1,8 +1,9 @@
-/* Answers the wall clock from eight bytes of shared memory, for a process that preloads this object.
+/* Answers the wall clock from sixteen bytes of shared memory, for a process that preloads this object.
  *
- * The file named by REDISQ_CLOCK_FILE holds one int64: microseconds since the epoch. While it holds 0, or the
- * variable or the file is missing, every call answers the real clock. CLOCK_MONOTONIC and all other clocks are
- * always the real ones: timers and timeouts of the process keep running while its wall clock stands still.
+ * The file named by REDISQ_CLOCK_FILE holds two int64. The first is an instant, in microseconds since the epoch, at
+ * which the clock stands. While it is 0 the clock runs, the second number of microseconds ahead of the real one. Without
+ * the variable or the file every call answers the real clock. CLOCK_MONOTONIC and all other clocks are always the real
+ * ones: timers and timeouts of the process keep running while its wall clock stands still.
  *
  * Nothing here allocates: a server's allocator may itself ask for the time while it starts. The object needs no
  * library of its own, so one file serves every libc that lets functions be interposed.
@@ -17,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const int64_t *shared_us;
+static const int64_t *shared_us; /* the instant, and how far a running clock is ahead */
 
 __attribute__((constructor)) static void map_clock(void)
 {
@@ -25,23 +26,28 @@ __attribute__((constructor)) static void map_clock(void)
     int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     if (fd < 0)
         return;
-    void *page = mmap(NULL, sizeof *shared_us, PROT_READ, MAP_SHARED, fd, 0);
+    void *page = mmap(NULL, 2 * sizeof *shared_us, PROT_READ, MAP_SHARED, fd, 0);
     close(fd);
     if (page != MAP_FAILED)
         shared_us = page;
 }
 
-/* The virtual time in microseconds, or 0: ask the real clock. */
-static int64_t virtual_us(void)
+static int64_t shared(int cell)
 {
-    return shared_us ? __atomic_load_n(shared_us, __ATOMIC_ACQUIRE) : 0;
+    return shared_us ? __atomic_load_n(shared_us + cell, __ATOMIC_ACQUIRE) : 0;
 }
 
 int clock_gettime(clockid_t id, struct timespec *out)
 {
-    int64_t us = id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE ? virtual_us() : 0;
-    if (us == 0)
-        return (int)syscall(SYS_clock_gettime, id, out);
+    int wall = id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE;
+    int64_t us = wall ? shared(0) : 0;
+    if (us == 0) {
+        int failed = (int)syscall(SYS_clock_gettime, id, out);
+        int64_t ahead_us = wall ? shared(1) : 0;
+        if (failed || ahead_us == 0)
+            return failed;
+        us = out->tv_sec * INT64_C(1000000) + out->tv_nsec / 1000 + ahead_us;
+    }
     out->tv_sec = us / 1000000;
     out->tv_nsec = us % 1000000 * 1000;
     return 0;

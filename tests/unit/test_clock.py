@@ -276,13 +276,14 @@ def test_object_is_built_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     assert [path.name for path in first.parent.iterdir()] == [first.name]
 
 
-def test_object_compiles_without_warnings(tmp_path: Path) -> None:
-    """The object that is preloaded gives a compiler nothing to warn of."""
+@pytest.mark.parametrize("source", [preload.SOURCE, preload.FSYNC], ids=lambda path: path.name)
+def test_object_compiles_without_warnings(tmp_path: Path, source: Path) -> None:
+    """What is preloaded gives a compiler nothing to warn of."""
     command = preload.compiler()
     if command is None:
         pytest.skip("no C compiler")
     flags = [*preload.FLAGS, "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
-    line = [*command, *flags, "-o", str(tmp_path / "clock.so"), str(preload.SOURCE)]
+    line = [*command, *flags, "-o", str(tmp_path / "built.so"), str(source)]
     run = subprocess.run(line, capture_output=True, text=True, check=False)
     assert (run.returncode, run.stderr) == (0, "")
 

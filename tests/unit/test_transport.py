@@ -11,9 +11,12 @@ from typing import Any
 import fakeredis
 import pytest
 import redis
+import redis.asyncio.retry
+from redis.backoff import NoBackoff
 
 from redisq import Lease, RedisqError
 from redisq.keys import Keys
+from redisq.ops.doctor import retries_of
 from tests.unit.queues import Bench, contents
 
 
@@ -206,7 +209,7 @@ def test_a_queue_from_a_url_owns_its_client(bench: Bench, monkeypatch: pytest.Mo
         "redis://host:1/2", prefix="{a}", clock=lambda: 5.0, candidates=1, new_groups="arrival", decode_responses=True
     )
     ((url, options, client),) = made
-    assert (url, options) == ("redis://host:1/2", {})
+    assert (url, options.keys(), options["retry"].get_retries()) == ("redis://host:1/2", {"retry"}, 0)
     bench.blocking(queue).publish("g", b"\xff")
     assert bench.blocking(client).zscore("{a}:ready:0", "g") == 5000
     assert closed == []
@@ -242,6 +245,13 @@ def test_an_error_leaves_the_with_block(bench: Bench) -> None:
     with pytest.raises(RuntimeError) as caught:
         enter(bench, bench.transport(bench.fake()), error)
     assert caught.value is error
+
+
+def test_from_url_repeats_calls_if_it_is_told_to(bench: Bench) -> None:
+    """A `retry` among the options is the client's."""
+    retry = (redis.asyncio.retry if bench.kind == "async" else redis.retry).Retry(NoBackoff(), 3)
+    queue = bench.transport.from_url("redis://host", retry=retry)
+    assert retries_of(queue._client) == 3
 
 
 def test_from_url_without_redis_says_what_to_install(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
