@@ -91,6 +91,7 @@ class VirtualClock(Clock):
         self.reason = ""
         self.offset_ms = 0
         self.prefixes = []
+        self.ahead_ms = 0
         self._file = file
         self._client = client
         self._ms = ms
@@ -121,19 +122,20 @@ class VirtualClock(Clock):
 
     @contextlib.contextmanager
     def released(self) -> Iterator[None]:
-        """Within it the server's clock is the machine's and runs; afterwards it stands where it stood before."""
+        """Within it the clock runs, with the machine's or as `run_ahead` says; then it stands where it stood."""
         self._file.write(0)
         try:
             yield
         finally:
-            self._file.run_ahead(0)
+            self.run_ahead(0)
             self._read_keys(None)
             self._file.write(self._ms)
             while server_ms(self._client) != self._ms:
                 pass  # as in set_ms: the server looks at its clock once in a while
 
     def run_ahead(self, ms: int) -> None:
-        """Lets a released clock run so many milliseconds ahead of the machine's, from now on; negative: behind."""
+        """Lets a clock run so many milliseconds ahead of the machine's while it is released; negative: behind."""
+        self.ahead_ms = ms
         self._file.run_ahead(ms)
 
     def _read_keys(self, touch: Iterable[bytes | str] | None) -> None:

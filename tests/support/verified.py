@@ -1,7 +1,7 @@
 """What was verified, and how much: ``python -m tests.support.verified [PART …]``.
 
-Runs the parts (``explore``, ``large``, ``refine``, ``suite``; none: no new run), keeps their counts in
-``spec/verified.json`` with the date, the versions and a digest of the code they describe, and writes the table of
+Runs the parts (``explore``, ``large``, ``refine``, ``suite``, ``soak``, ``power``; none: no new run), keeps what they
+counted in ``spec/verified.json`` with the date, the versions and a digest of the code, and writes the table of
 README.md from it. A test fails once that code is another.
 """
 
@@ -24,6 +24,9 @@ from model.explore import Exploration
 from model.scope import SCOPES
 from tests.exploration.refine import run as execute
 from tests.exploration.transitions import collect
+from tests.faults.load.account import told
+from tests.faults.load.power import measure
+from tests.faults.load.soak import soak
 from tests.mutants.result import Result, digests
 from tests.support.cases import CASES, CHECKS, CLAUSES
 from tests.support.servers import discover
@@ -33,13 +36,17 @@ FILE = ROOT / "spec" / "verified.json"
 README = ROOT / "README.md"
 BEGIN, END = "<!-- verified: tox run -e verified -->\n", "<!-- /verified -->\n"
 
+SOAK_SECONDS, LOSSES = 300.0, 5
 SCRIPTS, MODEL = "redisq/lua/*.lua", "model/*.py"
+LOAD = "tests/faults/load/[!t]*.py"  # but for its tests
 NOT_OF_THE_QUEUE = {"audit.py", "cli.py"}  # they look after a queue, and no part runs them
 DESCRIBES: Mapping[str, tuple[str, ...]] = {
     "explore": (MODEL,),
     "large": (MODEL,),
     "refine": (SCRIPTS, MODEL, "tests/exploration/refine.py", "tests/exploration/transitions.py"),
     "suite": (SCRIPTS, "redisq/*.py", MODEL, "tests/differential/machine.py"),
+    "soak": (SCRIPTS, "redisq/*.py", LOAD),
+    "power": (SCRIPTS, "redisq/*.py", LOAD),
 }
 
 
@@ -81,11 +88,27 @@ def suite() -> dict[str, Any]:
     return {"operations": compared, "hosts": hosts}
 
 
+def soaked() -> dict[str, Any]:
+    """A soak on the first server found. Raises SystemExit."""
+    found, account = soak(str(discover()[0].path), SOAK_SECONDS, seed="1")
+    if account.wrong:
+        raise SystemExit(told(account.wrong))
+    return found
+
+
+def power() -> dict[str, Any]:
+    """Losses of power of the first server found."""
+    with discover()[0].start() as server:
+        return {"host": f"{server.name} {server.version}", "losses": LOSSES, "took": measure(server, LOSSES)}
+
+
 PARTS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "explore": lambda: explore("default"),
     "large": lambda: explore("large"),
     "refine": refine,
     "suite": suite,
+    "soak": soaked,
+    "power": power,
 }
 
 
@@ -135,6 +158,25 @@ def rows(verified: Mapping[str, Any], result: Result) -> Iterator[tuple[str, str
     )
     killed = f"{len(result.killed_by) - lived:,} of {len(result.killed_by):,}; the other {lived} change nothing"
     yield "mutants of the Lua killed", killed, "`tox run -e mutants`"
+    yield from of_faults(verified["soak"], verified["power"])
+
+
+def of_faults(soaked: Mapping[str, Any], power: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """The same of the faults."""
+    again = ", ".join(f"{cause}: {count:,}" for cause, count in soaked["duplicates"].items())
+    took = "; ".join(
+        f"{policy}: {messages:,}" + (f", of the last {longest_ms:,} ms" if messages else "")
+        for policy, (messages, longest_ms) in power["took"].items()
+    )
+    injected = f"{soaked['injected']:,}, and {soaked['calls']:,}, on {soaked['host']}"
+    yield "faults injected under load, and operations meanwhile", injected, "`tox run -e soak`"
+    kept = f"{soaked['published']:,}, {soaked['wrong']['lost']:,} and {sum(soaked['duplicates'].values()):,}"
+    yield "messages published, lost, and delivered again", f"{kept} ({again})", "`tox run -e soak`"
+    yield (
+        f"messages that a loss of power took, most of {power['losses']}, by `appendfsync`",
+        f"{took}; on {power['host']}",
+        "`tox run -e verified -- power`",
+    )
 
 
 def sizes(explored: Mapping[str, Any]) -> str:

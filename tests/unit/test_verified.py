@@ -13,6 +13,7 @@ from tests.mutants.result import Result
 from tests.support import verified
 
 RECORD: dict[str, Any] = json.loads(verified.FILE.read_text(encoding="utf-8"))
+OF_A_SCRIPT = ("refine", "suite", "soak", "power")
 
 
 def test_nothing_is_stale() -> None:
@@ -31,13 +32,14 @@ def test_the_readme_has_the_table() -> None:
     ("file", "parts"),
     [
         ("model/claim.py", ["verified -- explore", "verified -- large", "verified -- refine", "verified -- suite"]),
-        ("redisq/lua/ack.lua", ["verified -- refine", "verified -- suite", "mutants -- --record"]),
-        ("redisq/aio.py", ["verified -- suite"]),
+        ("redisq/lua/ack.lua", [f"verified -- {part}" for part in OF_A_SCRIPT] + ["mutants -- --record"]),
+        ("redisq/aio.py", ["verified -- suite", "verified -- soak", "verified -- power"]),
+        ("tests/faults/load/injury.py", ["verified -- soak", "verified -- power"]),
     ],
 )
 def test_a_change_makes_the_counts_stale(tmp_path: Path, file: str, parts: list[str]) -> None:
     """A count is of no use once what it describes is another."""
-    for folder in ("model", "redisq", "tests/exploration", "tests/differential"):
+    for folder in ("model", "redisq", "tests/exploration", "tests/differential", "tests/faults"):
         shutil.copytree(verified.ROOT / folder, tmp_path / folder)
     assert verified.stale(RECORD, Result.read(), tmp_path) == []
     with (tmp_path / file).open("a") as changed:
@@ -58,4 +60,4 @@ def test_an_unknown_part(capsys: pytest.CaptureFixture[str]) -> None:
     """A part that there is not is told, with those that there are."""
     with pytest.raises(SystemExit):
         verified.main(["everything"])
-    assert "no such part: everything; there are explore, large, refine, suite, and all" in capsys.readouterr().err
+    assert "no such part: everything; there are explore, large, refine, suite, soak, power, and all" in capsys.readouterr().err

@@ -7,9 +7,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import redis
@@ -18,6 +18,7 @@ from tests.faults.load.run import Load
 from tests.faults.proxy import Proxy
 from tests.faults.transports import sync_client
 from tests.support import preload
+from tests.support.clock import VirtualClock
 from tests.support.running import BaseServer
 from tests.support.servers import Server
 
@@ -36,39 +37,52 @@ class Scene:
     disk: Path | None = None
     """What the server has synced: see `synced`."""
     counts: Counter[str] = field(default_factory=Counter)
-    ahead_ms: int = 0
+    done: int = 0
 
     def __post_init__(self) -> None:
         self.admin: Any = self.server.client(**sync_client(self.server.url, 3).get_connection_kwargs())
+        self.dice = Random(0)
+        """For what is under way: each injury has dice of its own, so that the next does not depend on it."""
+
+    def injure(self, *injuries: Callable[[Scene], None], pause: float = 0.02) -> None:
+        """One of these, after a while: which one, when and how is decided by the seed and how many there were."""
+        self.done += 1
+        self.dice = Random(f"{self.load.settings.seed}/injury/{self.done}")
+        time.sleep(self.dice.uniform(0, 2 * pause))
+        injury = self.dice.choice(injuries)
+        injury(self)
+        self.counts[injury.__name__] += 1
 
     def repeat(self, times: int, *injuries: Callable[[Scene], None], pause: float = 0.02) -> None:
-        """So many of them, one after the other, in an order that the seed decides."""
+        """So many of them, one after the other."""
         for _ in range(times):
-            time.sleep(self.load.dice.uniform(0, 2 * pause))
-            injury = self.load.dice.choice(injuries)
-            injury(self)
-            self.counts[injury.__name__] += 1
+            self.injure(*injuries, pause=pause)
 
 
 @contextlib.contextmanager
 def real_time(*servers: BaseServer) -> Iterator[None]:
-    """The clocks of these servers run, as that of a server under load must."""
+    """The clocks of these servers run, as those of servers under load must, from the instant at which they stand.
+
+    Not from that of the machine: `appendfsync everysec` syncs nothing while a clock is behind what it was.
+    """
     with contextlib.ExitStack() as stack:
         for server in servers:
-            stack.enter_context(getattr(server.clock, "released", nullcontext)())
+            if isinstance(server.clock, VirtualClock):
+                server.clock.run_ahead(server.clock.now_ms() - time.time_ns() // 1_000_000)
+                stack.enter_context(server.clock.released())
         yield
 
 
 def kill_worker(scene: Scene) -> None:
     """SIGKILL of a worker, at whatever point it is."""
-    scene.load.kill_a_worker()
+    scene.load.kill_a_worker(scene.dice)
 
 
 def kill_connection(scene: Scene) -> None:
     """CLIENT KILL of one connection."""
     others = [client["id"] for client in scene.admin.client_list() if client["id"] != str(scene.admin.client_id())]
     if others:
-        scene.admin.execute_command("CLIENT", "KILL", "ID", scene.load.dice.choice(others))
+        scene.admin.execute_command("CLIENT", "KILL", "ID", scene.dice.choice(others))
 
 
 def flush_scripts(scene: Scene) -> None:
@@ -79,15 +93,16 @@ def flush_scripts(scene: Scene) -> None:
 def squeeze(scene: Scene) -> None:
     """maxmemory falls below what is used, or just above it, and is lifted again."""
     used = scene.admin.info("memory")["used_memory"]
-    scene.admin.config_set("maxmemory", int(used * scene.load.dice.uniform(0.5, 1.01)))
-    time.sleep(scene.load.dice.uniform(0, 0.06))
+    scene.admin.config_set("maxmemory", int(used * scene.dice.uniform(0.5, 1.01)))
+    time.sleep(scene.dice.uniform(0, 0.06))
     scene.admin.config_set("maxmemory", 0)
 
 
 def keep_busy(scene: Scene) -> None:
     """Somebody's script does not end; every call is answered BUSY until it is killed."""
     scene.admin.config_set("lua-time-limit", 5)
-    with contextlib.closing(sync_client(scene.server.url)) as client:
+    client: Any = sync_client(scene.server.url)
+    with contextlib.closing(client):
 
         def run() -> None:
             with contextlib.suppress(redis.RedisError):
@@ -104,20 +119,22 @@ def keep_busy(scene: Scene) -> None:
 
 def jump_ahead(scene: Scene) -> None:
     """The server's clock goes an hour forwards: every lease and park ends at once."""
-    scene.ahead_ms += HOUR_MS
-    _run_ahead(scene, scene.ahead_ms)
+    clock = _virtual(scene)
+    clock.run_ahead(clock.ahead_ms + HOUR_MS)
 
 
 def jump_back(scene: Scene) -> None:
     """The server's clock goes an hour backwards, and catches up a while later."""
-    _run_ahead(scene, scene.ahead_ms - HOUR_MS)
+    clock = _virtual(scene)
+    ahead_ms = clock.ahead_ms
+    clock.run_ahead(ahead_ms - HOUR_MS)
     time.sleep(0.1)
-    _run_ahead(scene, scene.ahead_ms)
+    clock.run_ahead(ahead_ms)
 
 
-def _run_ahead(scene: Scene, ms: int) -> None:
-    clock: Any = scene.server.clock
-    clock.run_ahead(ms)
+def _virtual(scene: Scene) -> VirtualClock:
+    assert isinstance(scene.server.clock, VirtualClock), scene.server.clock.reason
+    return scene.server.clock
 
 
 def lose_request(scene: Scene) -> None:
@@ -147,7 +164,7 @@ def hold_replies(scene: Scene) -> None:
 def kill_server(scene: Scene) -> None:
     """SIGKILL of the server; it is started again, from its AOF."""
     _own(scene).kill()
-    time.sleep(scene.load.dice.uniform(0, 0.05))
+    time.sleep(scene.dice.uniform(0, 0.05))
     _own(scene).restart()
 
 

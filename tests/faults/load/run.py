@@ -37,10 +37,8 @@ class Load:
     settings: Settings
     direct: str
     folder: Path
-    dice: Random
     producers: list[BaseProcess] = field(default_factory=list)
     workers: list[BaseProcess] = field(default_factory=list)
-    killed: int = 0
     started: int = 0
 
     def start(self, producers: int, workers: int) -> None:
@@ -48,12 +46,11 @@ class Load:
         self.producers += [self._start(produce, "p") for _ in range(producers)]
         self.workers += [self._start(work, "w") for _ in range(workers)]
 
-    def kill_a_worker(self) -> None:
+    def kill_a_worker(self, dice: Random) -> None:
         """SIGKILL for one of them, wherever it is; another one comes."""
-        victim = self.workers.pop(self.dice.randrange(len(self.workers)))
+        victim = self.workers.pop(dice.randrange(len(self.workers)))
         victim.kill()
         victim.join()
-        self.killed += 1
         self.workers.append(self._start(work, "w"))
 
     def stop(self) -> None:
@@ -114,7 +111,7 @@ def load(
     """A load on the server at `direct`, through `url` if something lies between; `settings` as `Settings` has them."""
     with tempfile.TemporaryDirectory(prefix="redisq-load-") as folder:
         made = Settings(url or direct, folder, **settings)  # type: ignore[arg-type]
-        under_way = Load(made, direct, Path(folder), Random(f"{made.seed}/load"))
+        under_way = Load(made, direct, Path(folder))
         try:
             under_way.start(producers, workers)
             yield under_way

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.faults.load.account import MAY_SHOW, Account, told
-from tests.faults.load.injury import AOF, Scene, disk_of, kill_server, logs, lose_power, real_time, synced
+from tests.faults.load.injury import AOF, Scene, disk_of, kill_server, synced
+from tests.faults.load.power import own, powerless
 from tests.faults.load.run import Load, expect_kept, load
-from tests.faults.topology import until
+from tests.support.clock import VirtualClock
 from tests.support.running import BaseServer
-from tests.support.servers import Server
-
-
-@contextlib.contextmanager
-def own(server: BaseServer, *args: str, env: dict[str, str] | None = None) -> Iterator[Server]:
-    """One more of its kind, as a process of ours, which alone can be killed and started again."""
-    if not isinstance(server, Server):
-        pytest.skip(f"{server.name}: only a process of our own is killed and started again, and its disk cut back")
-    with Server(server.binary, args, env) as started, real_time(started):
-        yield started
 
 
 def killed(server: BaseServer, *args: str, patience: float = 10.0) -> Account:
@@ -43,38 +34,41 @@ def test_a_killed_server_without_an_aof(one_server: BaseServer) -> None:
     assert "lost" in killed(one_server, patience=1.0).wrong
 
 
-def powerless(server: BaseServer, folder: Path, policy: str, patience: float = 10.0) -> tuple[Account, int]:
-    """A load whose server loses power once, while something was written that was not synced; how many bytes it lost."""
-    disk, env = disk_of(folder)
-    with own(server, *AOF, "--appendfsync", policy, env=env) as victim, load(victim.url) as under_way:
-        scene = Scene(victim, under_way, disk=disk)
-        time.sleep(0.5)
-        if policy != "always":
-            until(lambda: unsynced(victim, disk) > 2000, "something is written that is not synced")
-        scene.repeat(1, lose_power)
-        time.sleep(0.3)
-        return under_way.account(patience), scene.counts["bytes lost"]
-
-
-def unsynced(server: Server, disk: Path) -> int:
-    """How many bytes of the AOF a loss of power would take."""
-    kept = synced(disk)
-    return sum(path.stat().st_size - kept.get(path, 0) for path in logs(server))
-
-
 def test_a_loss_of_power_with_always(server: BaseServer, tmp_path: Path) -> None:
     """FAULT-7: with `appendfsync always` a loss of power loses nothing that was answered."""
-    account, _ = powerless(server, tmp_path, "always")
-    expect_kept(account)
+    expect_kept(powerless(server, tmp_path, "always", patience=10.0).account)
 
 
 @pytest.mark.parametrize("policy", ["everysec", "no"])
 def test_a_loss_of_power_with(server: BaseServer, tmp_path: Path, policy: str) -> None:
     """FAULT-7: with another policy the last writes are lost, and what is left is a queue as it was before them."""
-    account, lost_bytes = powerless(server, tmp_path, policy, patience=2.0)
-    assert lost_bytes > 0
-    assert account.lost or account.again, "nothing was lost: the disk was not cut back"
-    assert account.wrong.keys() <= MAY_SHOW, told(account.wrong)
+    loss = powerless(server, tmp_path, policy)
+    assert loss.bytes > 0
+    assert loss.messages or loss.account.again, "nothing was lost: the disk was not cut back"
+    assert loss.account.wrong.keys() <= MAY_SHOW, told(loss.account.wrong)
+
+
+def test_everysec_after_the_clock_stepped_back(server: BaseServer, tmp_path: Path) -> None:
+    """FAULT-7: once the server's clock has stepped back, `everysec` syncs nothing until it has caught up."""
+    disk, env = disk_of(tmp_path)
+    with own(server, *AOF, "--appendfsync", "everysec", env=env) as victim:
+        client: Any = victim.client()
+
+        def grows(seconds: float) -> int:
+            """By how many bytes what is on the disk grows while something is written."""
+            before, end = sum(synced(disk).values()), time.monotonic() + seconds
+            while time.monotonic() < end:
+                client.incr("written")
+                time.sleep(0.01)
+            return sum(synced(disk).values()) - before
+
+        assert grows(2.2) > 0
+        assert isinstance(victim.clock, VirtualClock)
+        victim.clock.run_ahead(victim.clock.ahead_ms - 3_600_000)
+        grows(0.1)  # what was under way
+        assert grows(2.2) == 0
+        victim.clock.run_ahead(victim.clock.ahead_ms + 3_600_000)
+        assert grows(2.2) > 0
 
 
 def polled(server: BaseServer, flaw: str = "", patience: float = 10.0) -> Account:

@@ -105,7 +105,7 @@ class Diary:
             self._settled(ack, acked)
         if taken is not None:
             self._journal.answer(claim, "done", lease=(taken.group, taken.text, taken.token))
-        return taken
+        return taken if isinstance(taken, Lease) else None
 
     def settle(self, queue: Any, op: str, lease: Lease, *args: float) -> None:
         """An ack, a nack or an extend."""
