@@ -60,4 +60,5 @@ def test_an_unknown_part(capsys: pytest.CaptureFixture[str]) -> None:
     """A part that there is not is told, with those that there are."""
     with pytest.raises(SystemExit):
         verified.main(["everything"])
-    assert "no such part: everything; there are explore, large, refine, suite, soak, power, and all" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "no such part: everything; there are explore, large, refine, suite, soak, power, and all" in said

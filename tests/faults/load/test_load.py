@@ -76,44 +76,47 @@ def test_every_promise_is_kept(server: BaseServer, name: str) -> None:
     expect_kept(suffer(server, FAULTS[name]))
 
 
-def pops_at_claim(folder: Path) -> None:
+Lay = Callable[[Path], Path]
+"""Lays the scripts of a control out, and says where."""
+
+
+def pops_at_claim(folder: Path) -> Path:
     """Scripts whose claim takes the message off its list."""
     for name, source in package_scripts().items():
         old, new = "local payload = redis.pcall('LINDEX', q, '0')", "local payload = redis.pcall('LPOP', q)"
         (folder / name).write_text(edited(source, old, new) if name == "claim.lua" else source)
+    return folder
 
 
-def of_design(name: str) -> Callable[[Path], None]:
+def of_design(name: str) -> Lay:
     """The scripts of a known-bad design."""
 
-    def lay(folder: Path) -> None:
-        lay_over(DESIGNS[name], folder / "laid")
+    def lay(folder: Path) -> Path:
+        lay_over(DESIGNS[name], folder / name)
+        return folder / name
 
     return lay
 
 
-CONTROLS: list[tuple[str, str, str, Callable[[Path], None] | None]] = [
-    ("workers are killed", "lost", "", pops_at_claim),
-    ("connections are killed", "lost", "", pops_at_claim),
-    ("memory runs out and comes back", "lost", "takes-errors-for-done", None),
-    ("a script keeps the server busy", "lost", "takes-errors-for-done", None),
-    ("the clock jumps", "two at once", "", of_design("ack-without-fence")),
-    ("the clock jumps", "out of order", "", of_design("nack-to-tail")),
-    ("the network is cut", "lost", "", pops_at_claim),
-    ("the network is slow", "lost", "", pops_at_claim),
+CONTROLS: list[tuple[str, str, Lay | str]] = [
+    ("workers are killed", "lost", pops_at_claim),
+    ("connections are killed", "lost", pops_at_claim),
+    ("memory runs out and comes back", "lost", "takes-errors-for-done"),
+    ("a script keeps the server busy", "lost", "takes-errors-for-done"),
+    ("the clock jumps", "two at once", of_design("ack-without-fence")),
+    ("the clock jumps", "out of order", of_design("nack-to-tail")),
+    ("the network is cut", "lost", pops_at_claim),
+    ("the network is slow", "lost", pops_at_claim),
 ]
+"""What is done, what must be found, and without what: other scripts, or a client with a flaw."""
 
 
-@pytest.mark.parametrize(("name", "found", "flaw", "scripts"), CONTROLS, ids=[f"{c[0]}, {c[1]}" for c in CONTROLS])
-def test_undone(
-    one_server: BaseServer, tmp_path: Path, name: str, found: str, flaw: str, scripts: Callable[[Path], None] | None
-) -> None:
+@pytest.mark.parametrize(("name", "found", "without"), CONTROLS, ids=[f"{each[0]}, {each[1]}" for each in CONTROLS])
+def test_undone(one_server: BaseServer, tmp_path: Path, name: str, found: str, without: Lay | str) -> None:
     """Each of these loads finds out scripts, or a client, without what it relies on."""
     needs_a_clock(one_server, name)
-    if scripts is not None:
-        scripts(tmp_path)
-    folder = next((path for path in (tmp_path / "laid",) if path.exists()), tmp_path) if scripts else ""
-    assert found in suffer(one_server, FAULTS[name], IMPATIENT, flaw=flaw, scripts=str(folder)).wrong
+    settings = {"flaw": without} if isinstance(without, str) else {"scripts": str(without(tmp_path))}
+    assert found in suffer(one_server, FAULTS[name], IMPATIENT, **settings).wrong
 
 
 def test_a_client_that_never_reloads_is_found_out(one_server: BaseServer) -> None:

@@ -45,7 +45,7 @@ def test_a_server_that_stays_full(server: BaseServer) -> None:
     expect_kept(account)
     assert empty
     refused = Counter(call.op for call in account.calls if call.outcome == "refused")
-    assert refused["publish"] > 20
+    assert refused["publish"] > 0
     assert refused.keys() == {"publish"}
 
 
